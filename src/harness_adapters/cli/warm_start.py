@@ -1,0 +1,36 @@
+"""`harness-adapters warm-start`: make the base that reinforcement learning starts from."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from harness_adapters.cli.options import ConfigFile, HarnessName, Model, Overrides, overrides
+
+
+def warm_start(
+    config: ConfigFile = None,
+    set_: Overrides = None,
+    model: Model = None,
+    harness: HarnessName = None,
+) -> None:
+    """Record oracle demonstrations in the real agent and fine-tune the model on them briefly.
+
+    The result is cached; the same settings give the same directory again. Prints it.
+    """
+    from harness_adapters import config as settings_file
+    from harness_adapters.engine.embedded import resolve_model
+    from harness_adapters.paths import models_dir
+    from harness_adapters.progress import ConsoleReporter
+    from harness_adapters.training.run import open_dataset
+    from harness_adapters.training.warm_base import warm_base
+
+    settings = settings_file.load(config, overrides(set_, model=model, harness=harness))
+    with ConsoleReporter(Console(stderr=True)) as reporter:
+        raw = resolve_model(settings.model.path, progress=reporter.say)
+        shared: Path = models_dir() / f"starter-{settings.tasks.seed}"
+        base = asyncio.run(warm_base(settings, raw, open_dataset(settings, shared), reporter))
+    typer.echo(str(base.model_dir))

@@ -1,0 +1,221 @@
+"""Typed settings: defaults, then a TOML file, then `--set key=value`.
+
+Settings say what a run is; they are written into the run directory (`config.toml`) and a resumed
+run refuses to differ in what its results depend on.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness_adapters.errors import ConfigError
+
+
+class Section(BaseModel):
+    """Base of every settings table: unknown keys are errors, values don't change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelSettings(Section):
+    """The model that is adapted."""
+
+    path: str = "smollm2"
+    """An embedded model (`smollm2`, `qwen-coder`), a directory, or a Hub repository."""
+    dtype: Literal["bfloat16", "float32"] = "bfloat16"
+
+
+class EngineSettings(Section):
+    """The inference server."""
+
+    kind: Literal["auto", "vllm", "transformers"] = "auto"
+    url: str | None = None
+    """Attach to a running vLLM instead of starting one."""
+    max_context: int = Field(4096, ge=512)
+    max_loras: int = Field(4, ge=1)
+    max_lora_rank: int = 16
+    threads: int = 1
+    kv_cache_gib: float = 2.0
+
+
+class HarnessSettings(Section):
+    """The agent that the adapter is trained in."""
+
+    name: str = "pi"
+    profile: Literal["stock", "lean"] = "lean"
+
+
+class BudgetSettings(Section):
+    """Limits of one session; the same in training and in evaluation, or the run is refused."""
+
+    max_turns: int = Field(5, ge=1)
+    max_tokens_per_turn: int = Field(160, ge=1)
+    max_session_tokens: int = Field(12_000, ge=1)
+    """Prompt + output tokens of the longest turn."""
+    wall_seconds: float = 180.0
+
+
+class RewardSettings(Section):
+    """R = score + bonus * max(0, 1 - calls / call_budget), the bonus only for correct rollouts."""
+
+    bonus: float = Field(0.1, ge=0.0)
+    call_budget: int = Field(15, ge=1)
+
+
+class WarmStartSettings(Section):
+    """Supervised start on scripted-oracle demonstrations; `steps = 0` leaves it out."""
+
+    steps: int = 20
+    batch: int = 8
+    learning_rate: float = 3e-4
+    demonstrations: int = 160
+    seed: int = 0
+
+
+class LoraSettings(Section):
+    """Shape of the adapter."""
+
+    rank: int = 16
+    alpha: int = 32
+    targets: str | list[str] = "all-linear"
+
+
+class TrainSettings(Section):
+    """Reinforcement learning; names follow TRL's where it has one."""
+
+    steps: int = 16
+    groups: int = 8
+    """Tasks per step."""
+    num_generations: int = 8
+    """Rollouts per task."""
+    learning_rate: float = 2e-4
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    warmup_steps: int = 0
+    temperature: float = 1.0
+    loss: Literal["cispo", "grpo"] = "cispo"
+    advantage: Literal["mean", "grpo", "rloo"] = "mean"
+    normalisation: Literal["rollout", "token"] = "rollout"
+    ratio_min: float = 0.125
+    ratio_max: float = 8.0
+    """Tokens whose importance ratio leaves [ratio_min, ratio_max] are masked."""
+    ratio_cap: float = 4.0
+    min_signal: float = 0.002
+    """No optimizer step when the mean |advantage| is below this: Adam would rescale noise."""
+    max_staleness: int = 2
+    synchronous: bool = False
+    """On-policy and reproducible: sampling waits for the update."""
+    token_budget: int = 2048
+    """Distinct tokens of one micro-batch beyond the shared trunk."""
+    validate_every: int = 4
+    validation_tasks: int = 24
+    checkpoint_every: int = 1
+    seed: int = 0
+    threads: int = 1
+    device: str = "auto"
+
+
+class TaskSettings(Section):
+    """Where tasks come from. `starter` is the built-in procedural suite."""
+
+    dataset: str = "starter"
+    seed: int = 0
+
+
+class EvalSettings(Section):
+    """Paired evaluation."""
+
+    tasks: int = 60
+    attempts: int = 1
+    temperature: float = 0.8
+    raw_tasks: int = 12
+    """Tasks on which the raw model, before the warm start, is shown."""
+
+
+class Settings(Section):
+    """Everything a run is made of."""
+
+    model: ModelSettings = ModelSettings()
+    engine: EngineSettings = EngineSettings()
+    harness: HarnessSettings = HarnessSettings()
+    budget: BudgetSettings = BudgetSettings()
+    reward: RewardSettings = RewardSettings()
+    warm_start: WarmStartSettings = WarmStartSettings()
+    lora: LoraSettings = LoraSettings()
+    train: TrainSettings = TrainSettings()
+    tasks: TaskSettings = TaskSettings()
+    eval: EvalSettings = EvalSettings()
+    concurrency: int = Field(16, ge=1)
+    """Sessions in flight."""
+
+
+def load(file: Path | None = None, overrides: list[str] | None = None) -> Settings:
+    """Defaults, overlaid by `file`, overlaid by `overrides` (each `section.key=value`).
+
+    Raises ConfigError with the file or flag, the key and what it must be.
+    """
+    values: dict[str, Any] = {}
+    if file is not None:
+        try:
+            values = tomllib.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ConfigError(f"no config file {file}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{file}: not TOML: {error}") from None
+        except OSError as error:
+            raise ConfigError(f"{file}: can't be read: {error.strerror}") from None
+    for override in overrides or []:
+        _overlay(values, override)
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        where = f"{file} or --set" if file else "--set"
+        raise ConfigError(f"{where}: {key}: {first['msg']} (got {first['input']!r})") from None
+
+
+def _overlay(values: dict[str, Any], override: str) -> None:
+    key, sign, text = override.partition("=")
+    if not sign or not key.strip():
+        raise ConfigError(f"--set {override!r}: write section.key=value")
+    try:
+        value: Any = tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *parents, leaf = key.strip().split(".")
+    table = values
+    for parent in parents:
+        table = table.setdefault(parent, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"--set {override!r}: {parent} is not a table")
+    table[leaf] = value
+
+
+def dump(settings: Settings) -> str:
+    """The settings as TOML; `load` reads it back to an equal object."""
+    lines: list[str] = []
+    tables: list[str] = []
+    for name, value in settings.model_dump().items():
+        if isinstance(value, dict):
+            tables.append(f"\n[{name}]")
+            tables += [f"{k} = {_toml(v)}" for k, v in value.items() if v is not None]
+        else:
+            lines.append(f"{name} = {_toml(value)}")
+    return "\n".join(lines + tables) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(v) for v in value) + "]"
+    # JSON's escapes are TOML's too; DEL is the one character that only TOML wants escaped.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

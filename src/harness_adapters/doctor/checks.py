@@ -1,0 +1,32 @@
+"""All checks, in the order in which a new machine would meet them."""
+
+from __future__ import annotations
+
+from harness_adapters.doctor.check import Check
+from harness_adapters.doctor.hardware import (
+    check_accelerator,
+    check_cores,
+    check_disk,
+    check_memory,
+    check_scratch,
+)
+from harness_adapters.doctor.isolation import check_sandbox, check_tools
+from harness_adapters.doctor.software import (
+    check_engine,
+    check_model,
+    check_npm,
+    check_pi,
+    check_python,
+    check_torch,
+)
+
+
+def run_checks() -> list[Check]:
+    """Look at everything; a fault in one place does not hide another."""
+    pi = check_pi()
+    checks = [check_python(), check_tools(), *check_sandbox(), check_torch(), check_engine()]
+    if not pi.ok:
+        checks.append(check_npm())  # only an installation needs it
+    checks += [pi, check_model()]
+    checks += [check_cores(), check_memory(), check_disk(), check_scratch(), check_accelerator()]
+    return checks

@@ -1,0 +1,123 @@
+"""What a paired evaluation will run, in which order; and the check that its tasks are held out.
+
+Nothing runs here. Both arms meet the same tasks with the same attempt seeds, next to each other in
+time: a machine that slows down, a cache that warms up, an engine that degrades then touch both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from harness_adapters.errors import TaskError
+from harness_adapters.records import Phase, Rollout
+from harness_adapters.tasks.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSession:
+    """One session to run. `task` is a task's id; `seed` is the same for every arm."""
+
+    task: str
+    arm: str
+    attempt: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class PairedPlan:
+    """Tasks x attempts x arms, interleaved. The same plan always gives the same sessions."""
+
+    tasks: Sequence[str]
+    """Task ids, without repetition."""
+    arms: Sequence[str]
+    attempts: int = 1
+    seed: int = 0
+    phase: Phase = Phase.TEST
+
+    def __post_init__(self) -> None:
+        for kind, names in (("task", self.tasks), ("arm", self.arms)):
+            if len(set(names)) != len(names):
+                raise ValueError(f"a {kind} stands twice in the plan")
+        if self.attempts < 1 or not self.arms:
+            raise ValueError("a plan needs at least one attempt and one arm")
+
+    def sessions(self) -> list[PlannedSession]:
+        """All sessions in the order to start them.
+
+        Attempt by attempt; inside one, tasks shuffled (families mix in time) and all arms of a
+        task in a row, the arm that goes first alternating from pair to pair.
+        """
+        planned: list[PlannedSession] = []
+        pair = random.Random(f"arms/{self.seed}").randrange(len(self.arms))
+        for attempt in range(self.attempts):
+            order = list(self.tasks)
+            random.Random(f"tasks/{self.seed}/{attempt}").shuffle(order)
+            for task in order:
+                first = pair % len(self.arms)
+                arms = [*self.arms[first:], *self.arms[:first]]
+                seed = attempt_seed(self.seed, task, attempt)
+                planned += [PlannedSession(task, arm, attempt, seed) for arm in arms]
+                pair += 1
+        return planned
+
+    def missing(self, done: Iterable[Rollout]) -> list[PlannedSession]:
+        """The sessions that `done` (a store's rollouts) doesn't hold, same order."""
+        finished = {(r.arm, r.task, r.attempt) for r in done if r.phase == self.phase}
+        return [s for s in self.sessions() if (s.arm, s.task, s.attempt) not in finished]
+
+
+def attempt_seed(seed: int, task: str, attempt: int) -> int:
+    """Sampling seed in [0, 2^31) of one attempt at one task, the same for every arm."""
+    digest = hashlib.sha256(f"{seed}/{task}/{attempt}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+def content_hash(task: Task) -> str:
+    """sha256 (hex) of what the agent meets: the instruction and every file of `environment/`.
+
+    Names, seeds, tests and solutions are left out, so that a copy under another name is found.
+    """
+    digest = hashlib.sha256()
+    parts = [("instruction", " ".join(task.instruction.split()).encode())]
+    environment = task.root / "environment"
+    for path in sorted(environment.rglob("*")):
+        if path.is_file():
+            parts.append((path.relative_to(environment).as_posix(), path.read_bytes()))
+    for name, content in parts:
+        digest.update(f"{len(name)} {len(content)} {name}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def duplicates(tasks: Iterable[Task]) -> list[tuple[str, str]]:
+    """Pairs (earlier id, later id) of tasks with the same content."""
+    first: dict[str, str] = {}
+    pairs: list[tuple[str, str]] = []
+    for task in tasks:
+        earlier = first.setdefault(content_hash(task), task.id)
+        if earlier != task.id:
+            pairs.append((earlier, task.id))
+    return pairs
+
+
+def check_held_out(train: Sequence[Task], validation: Sequence[Task], test: Sequence[Task]) -> None:
+    """Raise TaskError where a test or validation task is also met in an earlier split.
+
+    Compares ids and contents: a result on tasks that training saw can't be quoted.
+    """
+    seen: dict[str, tuple[str, str]] = {}
+    for split, tasks in (("train", train), ("validation", validation), ("test", test)):
+        fresh: dict[str, tuple[str, str]] = {}
+        for task in tasks:
+            for key in (f"id {task.id}", content_hash(task)):
+                if key in seen:
+                    other_split, other = seen[key]
+                    raise TaskError(
+                        f"{split} task {task.id} is not held out: the {other_split} task {other} "
+                        "has the same id or content; remove one of them from its split"
+                    )
+                fresh[key] = (split, task.id)
+        seen |= fresh

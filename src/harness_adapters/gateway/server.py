@@ -1,0 +1,223 @@
+"""From a request to an answer: budgets, the engine, the guard, the tape."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Awaitable, Callable
+
+from harness_adapters.engine import ChatFormat, Completion, Engine, ParsedCall, Sampling
+from harness_adapters.errors import ContextError, EngineError
+from harness_adapters.gateway.listener import Listener
+from harness_adapters.gateway.tape import SessionSpec, Tape
+from harness_adapters.gateway.wire import (
+    Answer,
+    BadRequest,
+    ChatRequest,
+    new_messages,
+    normalise_messages,
+    normalise_tools,
+)
+from harness_adapters.guard import Policy, ProposedCall
+from harness_adapters.guard.audit import AuditLog
+from harness_adapters.records import Decision, Message, SessionEnd, ToolCall, Turn, Verdict
+
+AUXILIARY_TEXT = "Task"
+"""Answer to requests without tools; agents use it as a title or a summary."""
+
+ENDED_TEXT = {
+    SessionEnd.BUDGET: "The session's budget is spent. Stopping here.",
+    SessionEnd.CONTEXT: "The context is full. Stopping here.",
+    SessionEnd.API_ERROR: "The model server failed. Stopping here.",
+}
+"""Plain, non-empty text with finish `stop` ends every known agent; an HTTP error makes it retry."""
+
+
+class Gateway:
+    """Answers agents with what one engine samples; shared by all sessions of a process."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        chat: ChatFormat,
+        policy: Policy,
+        audit: AuditLog,
+        *,
+        keepalive_seconds: float = 5.0,
+    ) -> None:
+        self.engine = engine
+        self.chat = chat
+        self.policy = policy
+        self.audit = audit
+        self._listener = Listener(self._reply_to, keepalive_seconds)
+
+    def open(self, spec: SessionSpec) -> Tape:
+        """Start the record of a session."""
+        return Tape(spec)
+
+    async def serve(self, tape: Tape, sock: socket.socket) -> Callable[[], Awaitable[None]]:
+        """Answer what connects to `sock` as this session; returns the function that stops it.
+
+        `functools.partial(gateway.serve, tape)` is a `sandbox.Serve`. Stopping closes the socket,
+        cuts open connections and cancels their engine requests.
+        """
+        return await self._listener.serve(tape, sock)
+
+    def _reply_to(self, tape: Tape, request: ChatRequest) -> Awaitable[Answer]:
+        """Refuse (BadRequest) or start answering: what raises here precedes the first byte."""
+        messages = normalise_messages(request.messages)
+        if not request.tools:
+            tape.auxiliary_calls += 1
+            return _ready(Answer(AUXILIARY_TEXT))
+        tape.model_calls += 1
+        if tape.end is not None:
+            return _ready(_ended(tape.end))
+        tools = normalise_tools(request.tools)
+        try:
+            prompt_ids = self.chat.render(messages, tools)
+        except Exception as error:
+            # A template may refuse any sequence of messages with any exception. The sandbox can
+            # send arbitrary ones, so this must not end the session as infrastructure failure.
+            tape.error = f"request {tape.model_calls} can't be rendered: {_one_line(error)}"
+            raise BadRequest(tape.error) from None
+        return self._turn(tape, messages, prompt_ids, request.limit)
+
+    async def _turn(
+        self, tape: Tape, messages: list[Message], prompt_ids: list[int], limit: int | None
+    ) -> Answer:
+        started = time.time()
+        async with tape.lock:
+            room = self._room(tape, len(prompt_ids))
+            if tape.end is not None:
+                return _ended(tape.end)
+            sampling = Sampling(
+                temperature=tape.spec.temperature,
+                max_tokens=room if limit is None else min(room, limit),
+                seed=_turn_seed(tape.spec.seed, len(tape.turns)),
+            )
+            try:
+                completion = await self.engine.generate(
+                    prompt_ids,
+                    adapter=tape.spec.adapter,
+                    sampling=sampling,
+                    session=tape.spec.session,
+                )
+                return self._record(tape, messages, prompt_ids, completion, started)
+            except ContextError:
+                tape.end = SessionEnd.CONTEXT
+            except Exception as error:
+                # Whatever broke between here and the sampled tokens is infrastructure: the
+                # session must end at once and must never be scored.
+                tape.end = SessionEnd.API_ERROR
+                tape.error = _one_line(error)
+            return _ended(tape.end)
+
+    def _room(self, tape: Tape, prompt_tokens: int) -> int:
+        """Output tokens that this turn may have; sets `tape.end` when there are none."""
+        if tape.end is not None:
+            return 0
+        budget = tape.spec.budget
+        session_room = budget.max_session_tokens - prompt_tokens
+        context_room = self.engine.max_context - prompt_tokens
+        if len(tape.turns) >= budget.max_turns or session_room < 1:
+            tape.end = SessionEnd.BUDGET
+        elif context_room < 1:
+            tape.end = SessionEnd.CONTEXT
+        return min(budget.max_tokens_per_turn, session_room, context_room)
+
+    def _record(
+        self,
+        tape: Tape,
+        messages: list[Message],
+        prompt_ids: list[int],
+        completion: Completion,
+        started: float,
+    ) -> Answer:
+        if len(completion.output_ids) != len(completion.logprobs):
+            raise EngineError(
+                f"the engine gave {len(completion.output_ids)} tokens and "
+                f"{len(completion.logprobs)} log-probabilities"
+            )
+        text = self.chat.decode(completion.output_ids)
+        reply = self.chat.parse(text)
+        index = len(tape.turns)
+        calls = [self._judged(tape, index, k, call) for k, call in enumerate(reply.calls)]
+        turn = Turn(
+            index=index,
+            prompt_ids=list(prompt_ids),
+            output_ids=list(completion.output_ids),
+            logprobs=list(completion.logprobs),
+            adapter=tape.spec.adapter,
+            version=tape.spec.version,
+            finish=completion.finish,
+            text=text,
+            calls=calls,
+            new_messages=new_messages(tape.messages, messages),
+            started=started,
+            seconds=completion.seconds,
+            cached_tokens=completion.cached_tokens,
+        )
+        tape.turns.append(turn)
+        tape.messages = messages
+        return _shown(reply.content, turn)
+
+    def _judged(self, tape: Tape, turn: int, position: int, parsed: ParsedCall) -> ToolCall:
+        spec = tape.spec
+        proposed = ProposedCall(
+            session=spec.session,
+            task=spec.task,
+            harness=spec.harness,
+            turn=turn,
+            name=parsed.name,
+            arguments=parsed.arguments,
+            workdir=spec.workdir,
+        )
+        try:
+            verdict = self.policy.judge(proposed)
+        except Exception as error:  # fail closed: a policy that breaks allows nothing
+            verdict = Verdict(Decision.BLOCK, "guard-error", _one_line(error))
+        # The same ids in every session: nothing random may enter later prompts.
+        call_id = f"call_{turn}_{position}"
+        self.audit.append(proposed, call_id, verdict)
+        return ToolCall(call_id, parsed.name, parsed.arguments, verdict, parsed.malformed)
+
+
+def _shown(content: str, turn: Turn) -> Answer:
+    """The part of a turn that the harness gets: blocked and nameless calls become text."""
+    texts, calls = [content] if content else [], []
+    for call in turn.calls:
+        if call.verdict.decision is Decision.BLOCK:
+            reason = call.verdict.reason or call.verdict.rule
+            texts.append(f"[{call.name or 'The call'} was blocked and not run: {reason}]")
+        elif not call.name:
+            texts.append(call.arguments)
+        else:
+            calls.append(call)
+    return Answer(
+        content="\n".join(texts),
+        calls=calls,
+        finish=turn.finish,
+        prompt_tokens=len(turn.prompt_ids),
+        output_tokens=len(turn.output_ids),
+        cached_tokens=turn.cached_tokens,
+    )
+
+
+def _ended(end: SessionEnd) -> Answer:
+    return Answer(ENDED_TEXT[end])
+
+
+def _ready(answer: Answer) -> Awaitable[Answer]:
+    future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    future.set_result(answer)
+    return future
+
+
+def _turn_seed(seed: int | None, turn: int) -> int | None:
+    """Turns of one session must not share a random stream."""
+    return None if seed is None else (seed * 1_000_003 + turn) % (1 << 31)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

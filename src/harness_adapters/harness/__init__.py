@@ -1,0 +1,71 @@
+"""Harness: how to start one agent CLI headless, unmodified, and how to read what it did.
+
+A driver gives files, environment and argv; configuration only, never a patch of the agent's
+source. It knows nothing of models and rewards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from harness_adapters.records import SessionEnd
+from harness_adapters.sandbox import Bind, ExecResult
+from harness_adapters.tasks import Action
+
+HOME = "/home/agent"
+"""The agent's home inside every sandbox; the same path always, so that prompts are identical."""
+
+
+class Profile(StrEnum):
+    """How a harness is configured."""
+
+    STOCK = "stock"
+    """As a user gets it."""
+    LEAN = "lean"
+    """Configuration-only switches that shrink the prompt; for small machines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """All that a sandbox needs to run one session of an agent."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    stdin: bytes
+    home_files: Mapping[str, str]
+    """Text by path relative to HOME, written before the start."""
+    binds: Sequence[Bind] = field(default_factory=tuple[Bind, ...])
+
+
+class Harness(Protocol):
+    """Driver of one agent CLI."""
+
+    @property
+    def name(self) -> str:
+        """`pi`, `opencode`, `hermes`, ..."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """The pinned version of the CLI."""
+        ...
+
+    def installed(self) -> Path:
+        """Where the CLI lies. Raises HarnessError saying how to install it."""
+        ...
+
+    def launch(self, prompt: str, *, base_url: str, profile: Profile, max_context: int) -> Launch:
+        """How to start a session that talks to the OpenAI-compatible `base_url`."""
+        ...
+
+    def end(self, result: ExecResult, *, model_calls: int) -> tuple[SessionEnd, str]:
+        """Classify the agent's exit by its output (exit codes can't be trusted); and why."""
+        ...
+
+    def native_call(self, action: Action) -> tuple[str, dict[str, object]]:
+        """An oracle's action as a call of this harness's own tool: name and arguments."""
+        ...

@@ -1,0 +1,74 @@
+"""What both forward passes have in common: loss terms, token counts, the way to call them."""
+
+# ruff: noqa: N815 - capital suffixes are array shapes
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import torch
+
+from harness_adapters.learner.rows import Row
+
+Tensor: TypeAlias = torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The M loss terms of one micro-batch, a term per trained token of a row."""
+
+    rollout_M: Tensor
+    row_M: Tensor
+    """Index into the rows given to `run`."""
+    column_M: Tensor
+    """Index of the token in its row."""
+    old_logprobs_M: Tensor
+
+
+Loss: TypeAlias = Callable[[Terms, Tensor, Tensor], Tensor]
+"""(terms, logprobs [M], entropy [M, no gradient]) -> scalar. Losses of micro-batches add up."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounts:
+    """How much was computed."""
+
+    merged: int = 0
+    """Tokens of all rows."""
+    distinct: int = 0
+    """Nodes of the trie over all rows."""
+    forwarded: int = 0
+    """Tokens that went through the model: what sharing leaves, micro-batch borders included."""
+    trained: int = 0
+    """Loss terms."""
+    trunk: int = 0
+    micro_batches: int = 0
+
+
+class Forward(Protocol):
+    """Log-probabilities of a batch's trained tokens and, through them, gradients."""
+
+    def run(self, rows: Sequence[Row], loss: Loss, *, grad: bool = True) -> TokenCounts:
+        """Call `loss` on each micro-batch; with `grad`, accumulate gradients of the sum."""
+        ...
+
+
+def base_model(model: Any) -> Any:
+    """The transformers model inside a PEFT wrapper, else the model itself."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def row_logprobs(forward: Forward, rows: Sequence[Row]) -> list[list[float]]:
+    """Log-probabilities of each row's trained tokens, in order; no gradient."""
+    found: list[dict[int, float]] = [{} for _ in rows]
+
+    def collect(terms: Terms, logprobs: Tensor, _: Tensor) -> Tensor:
+        places = zip(terms.row_M.tolist(), terms.column_M.tolist(), logprobs.tolist(), strict=True)
+        for row, column, logprob in places:
+            found[row][column] = logprob
+        return logprobs.sum()
+
+    forward.run(rows, collect, grad=False)
+    return [[columns[c] for c in sorted(columns)] for columns in found]

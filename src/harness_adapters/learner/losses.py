@@ -1,0 +1,127 @@
+"""Policy-gradient losses on sampled tokens, and what they are watched by.
+
+With r = exp(logp - logp_sampled), the importance ratio against the engine that sampled:
+
+`cispo`  -min(r, cap).detach() * A * logp   (MiniMax-M1, arXiv 2506.13585)
+`grpo`   -min(r * A, clip(r, 1 - low, 1 + high) * A)   (PPO's clip, arXiv 1707.06347)
+
+Tokens whose ratio left [ratio_min, ratio_max] are masked: sampler and trainer disagree on them.
+Names of losses and metrics are TRL's. M terms of one micro-batch.
+"""
+
+# ruff: noqa: N803 - capital suffixes are array shapes
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import torch
+
+Tensor: TypeAlias = torch.Tensor
+
+EPSILON_LOW = 0.2
+EPSILON_HIGH = 0.2
+MAX_LOG_RATIO = 20.0
+"""exp() of more than this says nothing that the mask doesn't."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossSettings:
+    """See `config.TrainSettings`."""
+
+    name: Literal["cispo", "grpo"] = "cispo"
+    ratio_min: float = 0.125
+    ratio_max: float = 8.0
+    ratio_cap: float = 4.0
+    epsilon_low: float = EPSILON_LOW
+    epsilon_high: float = EPSILON_HIGH
+
+
+@dataclass(slots=True)
+class TokenStatistics:
+    """Sums over the terms of a step."""
+
+    terms: int = 0
+    loss: float = 0.0
+    sums: dict[str, float] = field(default_factory=dict[str, float])
+    minima: dict[str, float] = field(default_factory=dict[str, float])
+    maxima: dict[str, float] = field(default_factory=dict[str, float])
+
+    def add(self, values: dict[str, Tensor]) -> None:
+        """Take in per-term values, each [M]."""
+        for name, value in values.items():
+            value = value.float()
+            self.sums[name] = self.sums.get(name, 0.0) + float(value.sum())
+            self.minima[name] = min(self.minima.get(name, float("inf")), float(value.min()))
+            self.maxima[name] = max(self.maxima.get(name, float("-inf")), float(value.max()))
+
+    def metrics(self) -> dict[str, float]:
+        """Means, minima and maxima over tokens, under TRL's names.
+
+        `kl` is measured against the policy that sampled (r - 1 - log r): there is no reference
+        model.
+        """
+        if not self.terms:
+            return {}
+        mean = {name: total / self.terms for name, total in self.sums.items()}
+        return {
+            "loss": self.loss,
+            "kl": mean["kl"],
+            "entropy": mean["entropy"],
+            "clip_ratio/low_mean": mean["low"],
+            "clip_ratio/high_mean": mean["high"],
+            "clip_ratio/region_mean": mean["region"],
+            "cispo_clip_ratio": mean["capped"],
+            "sampling/importance_sampling_ratio/mean": mean["ratio"],
+            "sampling/importance_sampling_ratio/min": self.minima["ratio"],
+            "sampling/importance_sampling_ratio/max": self.maxima["ratio"],
+            "sampling/sampling_logp_difference/mean": mean["difference"],
+            "sampling/sampling_logp_difference/max": self.maxima["difference"],
+            "sampling/masked_ratio": mean["masked"],
+        }
+
+
+def policy_loss(
+    settings: LossSettings,
+    *,
+    logprobs_M: Tensor,
+    old_logprobs_M: Tensor,
+    advantages_M: Tensor,
+    weights_M: Tensor,
+    entropy_M: Tensor,
+    statistics: TokenStatistics | None = None,
+) -> Tensor:
+    """Sum over terms of weight * loss; the weights hold the normalisation. Fills `statistics`."""
+    log_ratio = logprobs_M - old_logprobs_M
+    ratio = log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
+    fixed = ratio.detach()
+    kept = (fixed >= settings.ratio_min) & (fixed <= settings.ratio_max)
+    low, high = 1 - settings.epsilon_low, 1 + settings.epsilon_high
+    if settings.name == "cispo":
+        per_token = -fixed.clamp(max=settings.ratio_cap) * advantages_M * logprobs_M
+    else:
+        clipped = ratio.clamp(low, high)
+        per_token = -torch.minimum(ratio * advantages_M, clipped * advantages_M)
+    # where, not a product: a masked term may be infinite
+    loss = torch.where(kept, per_token * weights_M, torch.zeros_like(per_token)).sum()
+    if statistics is not None:
+        with torch.no_grad():
+            below = (fixed < low) & (advantages_M < 0)
+            above = (fixed > high) & (advantages_M > 0)
+            statistics.terms += len(fixed)
+            statistics.loss += float(loss.detach())
+            statistics.add(
+                {
+                    "ratio": fixed,
+                    "kl": fixed - 1 - log_ratio,
+                    "difference": log_ratio.abs(),
+                    "entropy": entropy_M,
+                    "low": below,
+                    "high": above,
+                    "region": below | above,
+                    "capped": (fixed > settings.ratio_cap) & (advantages_M > 0),
+                    "masked": ~kept,
+                }
+            )
+    return loss

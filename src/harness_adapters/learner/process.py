@@ -1,0 +1,131 @@
+"""The learner's own process: JSON lines on standard input and output.
+
+    python -m harness_adapters.learner RUN_DIR --harness pi --model DIR
+
+One request per line, one answer per line, in order:
+
+    {"op": "publish"}                                  -> {"ok", "adapter", "path", "version"}
+    {"op": "update", "step": n, "rollouts": [id, …]}   -> the same and "metrics", "step"
+    {"op": "logprobs", "pairs": [[prompt_ids, output_ids], …], "adapter": path or null}
+                                                       -> {"ok", "logprobs": [[…], …]}
+    {"op": "close"}                                    -> {"ok"}, then the process ends
+
+The first line says that it's ready: {"ok", "ready", "step", "version", "note"}. A request that
+fails is answered {"ok": false, "error": one line}. Rollouts are read from the run's store; settings
+from its `config.toml`; the model from `--model`, else from the store's fact `model_dir`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from harness_adapters import config
+from harness_adapters.errors import HarnessAdaptersError, LearnerError
+from harness_adapters.learner.wire import say, take_standard_output
+from harness_adapters.store import Store
+
+NICENESS = 5
+"""Below the engine: sessions that wait cost more than an update that waits."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve requests until `close` or the end of input."""
+    parser = argparse.ArgumentParser(prog="harness-adapters learner")
+    parser.add_argument("run_dir", type=Path)
+    parser.add_argument("--harness", required=True)
+    parser.add_argument("--model", type=Path, help="model directory (else the run's own)")
+    options = parser.parse_args(arguments)
+    wire = take_standard_output()
+    os.nice(NICENESS)
+    try:
+        server = _Server(options.run_dir, options.harness, options.model)
+    except HarnessAdaptersError as error:
+        print(error, file=sys.stderr, flush=True)
+        say(wire, {"ok": False, "error": str(error)})
+        return error.exit_code
+    say(wire, server.ready())
+    for line in sys.stdin:
+        answer = server.answer(line)
+        say(wire, answer)
+        if answer.get("closed"):
+            break
+    return 0
+
+
+class _Server:
+    def __init__(self, run: Path, harness: str, model: Path | None) -> None:
+        self._store = Store.existing(run)
+        file = run / "config.toml"
+        settings = config.load(file if file.is_file() else None)
+        stored = self._store.fact("model_dir")
+        if model is None and stored is None:
+            raise LearnerError(f"{run} doesn't say which model it trains; give --model DIR")
+        import torch
+
+        from harness_adapters.learner.learner import Learner
+
+        torch.set_num_threads(settings.train.threads)
+        self._learner = Learner(run, harness, model or Path(stored), settings)
+
+    def ready(self) -> dict[str, Any]:
+        learner = self._learner
+        print(f"ready at step {learner.step}, version {learner.version}", file=sys.stderr)
+        if learner.note:
+            print(learner.note, file=sys.stderr)
+        return {
+            "ok": True,
+            "ready": True,
+            "step": learner.step,
+            "version": learner.version,
+            "note": learner.note,
+        }
+
+    def answer(self, line: str) -> dict[str, Any]:
+        try:
+            request = json.loads(line)
+            return {"ok": True} | self._dispatch(request)
+        except HarnessAdaptersError as error:
+            print(error, file=sys.stderr, flush=True)
+            return {"ok": False, "error": str(error)}
+        except (ValueError, KeyError, TypeError) as error:
+            # Bad requests and rollouts that can't be rows; the process and its state live on.
+            traceback.print_exc()
+            return {"ok": False, "error": f"{type(error).__name__}: {error}"}
+
+    def _dispatch(self, request: dict[str, Any]) -> dict[str, Any]:
+        match request["op"]:
+            case "publish":
+                name, path = self._learner.publish()
+                return {"adapter": name, "path": str(path), "version": self._learner.version}
+            case "update":
+                return self._update(int(request["step"]), list(request["rollouts"]))
+            case "logprobs":
+                pairs = [(list(prompt), list(output)) for prompt, output in request["pairs"]]
+                folder = request.get("adapter")
+                return {"logprobs": self._learner.logprobs(pairs, Path(folder) if folder else None)}
+            case "close":
+                self._store.close()
+                return {"closed": True}
+            case other:
+                raise LearnerError(f"unknown request {other!r}")
+
+    def _update(self, step: int, ids: list[str]) -> dict[str, Any]:
+        rollouts = self._store.rollouts(ids=ids)
+        if len(rollouts) != len(set(ids)):
+            missing = sorted(set(ids) - {r.id for r in rollouts})
+            raise LearnerError(f"step {step}: the run has no rollout {missing[0]}")
+        result = self._learner.update(step, rollouts)
+        path = self._learner.adapter_path(result.adapter)
+        return {
+            "step": step,
+            "metrics": result.metrics,
+            "adapter": result.adapter,
+            "path": str(path),
+            "version": result.version,
+        }

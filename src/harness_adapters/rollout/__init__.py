@@ -1,0 +1,1 @@
+"""Rollout: one session from task to scored rollout; pools, groups, retries. No gradients here."""

@@ -1,0 +1,170 @@
+"""One session: a task, a sandbox, the real agent in it, the verifier after it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+
+from harness_adapters.config import BudgetSettings, RewardSettings
+from harness_adapters.errors import HarnessAdaptersError
+from harness_adapters.gateway.server import Gateway
+from harness_adapters.gateway.tape import SessionSpec, Tape
+from harness_adapters.harness import Harness, Profile
+from harness_adapters.records import Phase, Rollout, SessionEnd, ToolCall
+from harness_adapters.reward import reward
+from harness_adapters.sandbox import ExecResult, Limits
+from harness_adapters.sandbox.bwrap import BwrapSandbox
+from harness_adapters.sandbox.verify import Verification, verify
+from harness_adapters.tasks import Task
+
+PORT = 8080
+BASE_URL = f"http://127.0.0.1:{PORT}/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlan:
+    """What to run, and under which labels to keep it."""
+
+    task: Task
+    phase: Phase
+    arm: str
+    adapter: str
+    version: int
+    group: str
+    attempt: int
+    step: int
+    temperature: float
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRunner:
+    """Runs sessions of one harness through one gateway under one budget."""
+
+    gateway: Gateway
+    harness: Harness
+    profile: Profile
+    budget: BudgetSettings
+    reward: RewardSettings
+    max_context: int
+
+    async def run(self, plan: SessionPlan, *, session: str | None = None) -> Rollout:
+        """Run and score one session. Infrastructure failures give `reward=None`, not an error."""
+        session = session or uuid.uuid4().hex[:12]
+        tape = self.gateway.open(self._spec(plan, session))
+        started = time.time()
+        timings: dict[str, float] = {}
+        verification: Verification | None = None
+        try:
+            end, error, verification = await self._play(plan.task, tape, timings)
+        except HarnessAdaptersError as failure:
+            end, error = SessionEnd.INIT_FAILURE, str(failure)
+        if not end.scorable:
+            verification = None
+        elif verification is not None and verification.error:
+            error = verification.error
+        calls = [call for turn in tape.turns for call in turn.calls]
+        score = verification.score if verification else None
+        return Rollout(
+            id=session,
+            phase=plan.phase,
+            harness=self.harness.name,
+            profile=self.profile,
+            arm=plan.arm,
+            adapter=plan.adapter,
+            version=plan.version,
+            task=plan.task.id,
+            family=plan.task.family,
+            level=plan.task.level,
+            group=plan.group,
+            attempt=plan.attempt,
+            step=plan.step,
+            temperature=plan.temperature,
+            score=score,
+            reward=None if score is None else self._reward(score, calls),
+            correct=None if score is None else score >= 1.0,
+            calls=len(calls),
+            end=end,
+            error=error,
+            turns=list(tape.turns),
+            verifier_output=verification.output if verification else "",
+            started=started,
+            seconds=time.time() - started,
+            timings=timings,
+        )
+
+    def _spec(self, plan: SessionPlan, session: str) -> SessionSpec:
+        return SessionSpec(
+            session=session,
+            task=plan.task.id,
+            harness=self.harness.name,
+            workdir=plan.task.workdir,
+            adapter=plan.adapter,
+            version=plan.version,
+            temperature=plan.temperature,
+            seed=plan.seed,
+            budget=self.budget,
+        )
+
+    def _reward(self, score: float, calls: list[ToolCall]) -> float:
+        return reward(
+            score, len(calls), bonus=self.reward.bonus, call_budget=self.reward.call_budget
+        )
+
+    async def _play(
+        self, task: Task, tape: Tape, timings: dict[str, float]
+    ) -> tuple[SessionEnd, str, Verification]:
+        clock = time.perf_counter()
+        launch = self.harness.launch(
+            task.instruction,
+            base_url=BASE_URL,
+            profile=self.profile,
+            max_context=self.max_context,
+        )
+        sandbox = BwrapSandbox(
+            [task.files],
+            task.workdir,
+            home_files=launch.home_files,
+            binds=launch.binds,
+            limits=Limits(memory_mb=task.memory_mb),
+        )
+        async with sandbox as box:
+            timings["setup"] = time.perf_counter() - clock
+            result = await box.exec(
+                launch.argv,
+                env=launch.env,
+                timeout=min(self.budget.wall_seconds, task.agent_timeout),
+                stdin=launch.stdin,
+                serve=partial(self.gateway.serve, tape),
+                port=PORT,
+            )
+            timings["agent"] = result.seconds
+            if box.usage.cpu_seconds is not None:
+                timings["cpu"] = box.usage.cpu_seconds
+            clock = time.perf_counter()
+            with box.freeze() as frozen:
+                timings["freeze"] = time.perf_counter() - clock
+                verification = await verify(
+                    frozen,
+                    lowers=[task.files],
+                    tests=task.tests,
+                    workdir=task.workdir,
+                    timeout=task.verifier_timeout,
+                )
+        timings["verify"] = verification.seconds
+        end, error = self._end(tape, result)
+        return end, error, verification
+
+    def _end(self, tape: Tape, result: ExecResult) -> tuple[SessionEnd, str]:
+        """The gateway knows best why a session ended; then the clock; then the agent's output."""
+        if tape.end is not None:
+            return tape.end, tape.error
+        return self.harness.end(result, model_calls=len(tape.turns))
+
+
+def ends(rollouts: list[Rollout]) -> dict[str, int]:
+    """How many sessions ended in which way."""
+    return dict(Counter(str(rollout.end) for rollout in rollouts))

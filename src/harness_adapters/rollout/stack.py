@@ -1,0 +1,67 @@
+"""Engine, gateway, harness and runner of one model, opened and closed together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_adapters.config import Settings
+from harness_adapters.engine import ChatFormat, Engine
+from harness_adapters.engine.models import load_chat_format
+from harness_adapters.engine.start import start_engine
+from harness_adapters.gateway.server import Gateway
+from harness_adapters.guard.audit import AuditLog
+from harness_adapters.guard.policies import AllowAll
+from harness_adapters.harness import Harness, Profile
+from harness_adapters.harness.registry import get_harness
+from harness_adapters.progress import Reporter
+from harness_adapters.rollout.session import SessionRunner
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """What sessions of one model need."""
+
+    engine: Engine
+    chat: ChatFormat
+    harness: Harness
+    runner: SessionRunner
+
+
+def make_runner(
+    engine: Engine, chat: ChatFormat, harness: Harness, settings: Settings, audit: Path
+) -> SessionRunner:
+    """A session runner over an engine that is already there."""
+    return SessionRunner(
+        gateway=Gateway(engine, chat, AllowAll(), AuditLog(audit)),
+        harness=harness,
+        profile=Profile(settings.harness.profile),
+        budget=settings.budget,
+        reward=settings.reward,
+        max_context=engine.max_context,
+    )
+
+
+@asynccontextmanager
+async def open_stack(
+    settings: Settings, model_dir: Path, *, run_dir: Path, reporter: Reporter
+) -> AsyncIterator[Stack]:
+    """Start (or attach to) the engine for `model_dir`; leaving stops what was started."""
+    harness = get_harness(settings.harness.name)
+    harness.installed()
+    reporter.phase(f"starting the engine for {model_dir.name}")
+    engine = await start_engine(
+        settings.engine,
+        model_dir,
+        dtype=settings.model.dtype,
+        log_dir=run_dir,
+        progress=reporter.say,
+    )
+    try:
+        chat = load_chat_format(model_dir)
+        runner = make_runner(engine, chat, harness, settings, run_dir / "audit.jsonl")
+        yield Stack(engine, chat, harness, runner)
+    finally:
+        await engine.close()

@@ -1,0 +1,79 @@
+"""Which tasks a training step samples: those whose groups are likely to disagree with themselves.
+
+A group teaches only if some of its rollouts succeed and some fail. With pass rate p a group of n
+is mixed with probability 1 - p^n - (1-p)^n, so family-levels are drawn with weight 4 p (1 - p),
+p estimated from this run's own rollouts, older ones fading.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from harness_adapters.records import Rollout
+from harness_adapters.tasks import Task
+
+Kind = tuple[str, int]
+"""Family and level."""
+
+DECAY = 0.97
+"""Weight of a rollout's evidence after each later rollout of its kind."""
+
+PRIOR_STRENGTH = 2.0
+"""Rollouts' worth of belief in the prior pass rate of one half."""
+
+FLOOR = 0.06
+"""Smallest weight: kinds thought saturated or hopeless are still looked at now and then."""
+
+
+@dataclass(slots=True)
+class Curriculum:
+    """Pass-rate estimates by kind, and draws by them."""
+
+    _wins: dict[Kind, float] = field(default_factory=dict[Kind, float])
+    _seen: dict[Kind, float] = field(default_factory=dict[Kind, float])
+
+    def learn(self, rollouts: Iterable[Rollout]) -> None:
+        """Take scored rollouts as evidence, oldest first."""
+        for rollout in rollouts:
+            if rollout.correct is None:
+                continue
+            kind = (rollout.family, rollout.level)
+            self._wins[kind] = DECAY * self._wins.get(kind, 0.0) + float(rollout.correct)
+            self._seen[kind] = DECAY * self._seen.get(kind, 0.0) + 1.0
+
+    def pass_rate(self, kind: Kind) -> float:
+        """Estimate in (0, 1); one half where nothing is known."""
+        wins, seen = self._wins.get(kind, 0.0), self._seen.get(kind, 0.0)
+        return (wins + PRIOR_STRENGTH / 2) / (seen + PRIOR_STRENGTH)
+
+    def weight(self, kind: Kind) -> float:
+        """How much a task of this kind is worth sampling, in [FLOOR, 1]."""
+        rate = self.pass_rate(kind)
+        return max(FLOOR, 4 * rate * (1 - rate))
+
+    def draw(
+        self, tasks: Sequence[Task], count: int, *, seed: str, used: Iterable[str]
+    ) -> list[Task]:
+        """`count` tasks, different kinds first, none in `used` unless all are used.
+
+        Deterministic by `seed` and the evidence so far.
+        """
+        used = set(used)
+        fresh = [task for task in tasks if task.id not in used] or list(tasks)
+        by_kind: dict[Kind, list[Task]] = {}
+        for task in sorted(fresh, key=lambda t: t.id):
+            by_kind.setdefault((task.family, task.level), []).append(task)
+        rng = random.Random(seed)
+        chosen: list[Task] = []
+        open_kinds: list[Kind] = []
+        while len(chosen) < count and by_kind:
+            open_kinds = open_kinds or sorted(by_kind)
+            kind = rng.choices(open_kinds, [self.weight(k) for k in open_kinds])[0]
+            open_kinds.remove(kind)
+            pile = by_kind[kind]
+            chosen.append(pile.pop(rng.randrange(len(pile))))
+            if not pile:
+                del by_kind[kind]
+        return chosen

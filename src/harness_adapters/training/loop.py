@@ -1,0 +1,299 @@
+"""The training loop: sample groups in the real agent, update in the learner, publish, validate.
+
+Sampling of step k+1 overlaps the update of step k (one version stale) unless `train.synchronous`.
+Every finished rollout is in the store at once and every step's plan before its first session, so
+a run continues after a kill at any moment without repeating or losing a session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness_adapters.engine import BASE
+from harness_adapters.learner.client import LearnerClient
+from harness_adapters.progress import Reporter
+from harness_adapters.records import Phase, Rollout
+from harness_adapters.rollout.demonstrations import spread
+from harness_adapters.rollout.pool import Pool
+from harness_adapters.rollout.session import SessionPlan
+from harness_adapters.rollout.stack import Stack
+from harness_adapters.tasks import Split, Task
+from harness_adapters.training.curriculum import Curriculum
+from harness_adapters.training.run import Run
+
+VALIDATION_TEMPERATURE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyVersion:
+    """One published adapter; version 0 is the base without an adapter."""
+
+    name: str
+    version: int
+    path: Path | None
+
+    @property
+    def arm(self) -> str:
+        """Label of its rollouts."""
+        return "base" if self.version == 0 else self.name.rsplit("-v", 1)[0]
+
+
+BASE_POLICY = PolicyVersion(BASE, 0, None)
+
+
+class Trainer:
+    """Trains one adapter of one run."""
+
+    def __init__(self, run: Run, stack: Stack, learner: LearnerClient, reporter: Reporter) -> None:
+        self._run, self._stack, self._learner, self._reporter = run, stack, learner, reporter
+        self._settings = run.settings.train
+        self._label = run.settings.harness.name
+        self._pool = Pool(stack.runner, run.settings.concurrency, run.store.add)
+        self._tasks = {task.id: task for task in run.dataset.tasks}
+        self._curriculum = Curriculum()
+        self._mounted: set[str] = set()
+
+    async def train(self) -> PolicyVersion:
+        """Run all steps that are still to do; the best adapter by validation."""
+        store, total = self._run.store, self._settings.steps
+        first = int(store.fact("trained_steps", 0))
+        policy = self._latest()
+        await self._validate(BASE_POLICY, 0)
+        self._curriculum.learn(
+            self._run.store.rollouts(phase=Phase.VALIDATION, arm="base", turns=False)
+        )
+        self._curriculum.learn(self._run.store.rollouts(phase=Phase.TRAIN, turns=False))
+        self._reporter.phase("training", (total - first) * self._sessions_per_step)
+        sampling = self._begin(first, policy) if first < total else None
+        try:
+            for step in range(first, total):
+                assert sampling is not None
+                rollouts = await sampling
+                sampling = None
+                self._curriculum.learn(rollouts)
+                if not self._settings.synchronous and step + 1 < total:
+                    sampling = self._begin(step + 1, policy)
+                policy = await self._update(step, rollouts)
+                if sampling is None and step + 1 < total:
+                    sampling = self._begin(step + 1, policy)
+                if (step + 1) % self._settings.validate_every == 0 or step + 1 == total:
+                    await self._validate(policy, step + 1)
+                await self._tidy(policy, step)
+        finally:
+            if sampling is not None:
+                sampling.cancel()
+                await asyncio.gather(sampling, return_exceptions=True)
+        return self.best()
+
+    @property
+    def _sessions_per_step(self) -> int:
+        return self._settings.groups * self._settings.num_generations
+
+    def best(self) -> PolicyVersion:
+        """The validated adapter with the highest validation reward; the base if none trained."""
+        best = self._run.store.fact("best")
+        return BASE_POLICY if best is None else self._policy(best["adapter"], best["version"])
+
+    def _policy(self, name: str, version: int) -> PolicyVersion:
+        return PolicyVersion(name, version, self._run.root / "adapters" / name)
+
+    def _latest(self) -> PolicyVersion:
+        latest = self._run.store.fact("policy")
+        return BASE_POLICY if latest is None else self._policy(latest["adapter"], latest["version"])
+
+    # Sampling
+
+    def _begin(self, step: int, policy: PolicyVersion) -> asyncio.Task[list[Rollout]]:
+        return asyncio.create_task(self._sample(step, policy))
+
+    async def _sample(self, step: int, policy: PolicyVersion) -> list[Rollout]:
+        """All rollouts of a step: those in the store, and the missing ones now."""
+        store = self._run.store
+        plan: dict[str, Any] | None = store.fact(f"step:{step}")
+        if plan is None:
+            plan = {
+                "adapter": policy.name,
+                "version": policy.version,
+                "tasks": [task.id for task in self._draw(step)],
+            }
+            store.set_fact(f"step:{step}", plan)
+        policy = BASE_POLICY
+        if plan["version"] > 0:
+            policy = self._policy(plan["adapter"], plan["version"])
+        await self._mount(policy)
+        done = store.rollouts(phase=Phase.TRAIN, step=step)
+        have = {(rollout.task, rollout.attempt) for rollout in done}
+        plans = [
+            SessionPlan(
+                task=self._tasks[task],
+                phase=Phase.TRAIN,
+                arm=self._label,
+                adapter=policy.name,
+                version=policy.version,
+                group=f"{step}/{task}",
+                attempt=attempt,
+                step=step,
+                temperature=self._settings.temperature,
+            )
+            for task in plan["tasks"]
+            for attempt in range(self._settings.num_generations)
+            if (task, attempt) not in have
+        ]
+        return done + await self._pool.run(plans, self._note)
+
+    def _draw(self, step: int) -> list[Task]:
+        used = [
+            task
+            for earlier in range(step)
+            for task in self._run.store.fact(f"step:{earlier}", {"tasks": []})["tasks"]
+        ]
+        return self._curriculum.draw(
+            self._run.tasks(Split.TRAIN),
+            self._settings.groups,
+            seed=f"{self._settings.seed}/{step}",
+            used=used,
+        )
+
+    def _note(self, rollout: Rollout) -> None:
+        self._reporter.advance(1)
+
+    # Updating
+
+    async def _update(self, step: int, rollouts: list[Rollout]) -> PolicyVersion:
+        start = time.monotonic()
+        update = await self._learner.update(step, [rollout.id for rollout in rollouts])
+        learned = time.monotonic() - start
+        policy = self._policy(update.adapter, update.version) if update.version else BASE_POLICY
+        await self._mount(policy)
+        store = self._run.store
+        record = {"step": step, "time": time.time(), **summary(rollouts), **update.metrics}
+        record["learn_seconds"] = learned
+        store.append_metrics(record)
+        store.set_fact("policy", {"adapter": policy.name, "version": policy.version})
+        store.set_fact("trained_steps", step + 1)
+        self._reporter.say(
+            f"step {step + 1}/{self._settings.steps}: {record['pass_rate']:.0%} solved, "
+            f"{record['calls']:.2f} calls, {record['groups/mixed']} of {record['groups']} groups "
+            f"mixed, ratio {record.get('sampling/importance_sampling_ratio/mean', 1.0):.3f}, "
+            f"update {learned:.0f} s"
+        )
+        return policy
+
+    # Validating
+
+    async def _validate(self, policy: PolicyVersion, step: int) -> None:
+        store = self._run.store
+        if store.fact(f"validated:{step}") is not None:
+            return
+        await self._mount(policy)
+        tasks = spread(self._run.tasks(Split.VALIDATION), self._settings.validation_tasks)
+        if not tasks:
+            return
+        done = store.rollouts(phase=Phase.VALIDATION, step=step, turns=False)
+        have = {rollout.task for rollout in done}
+        plans = [
+            SessionPlan(
+                task=task,
+                phase=Phase.VALIDATION,
+                arm=policy.arm,
+                adapter=policy.name,
+                version=policy.version,
+                group=f"validation/{step}/{task.id}",
+                attempt=0,
+                step=step,
+                temperature=VALIDATION_TEMPERATURE,
+            )
+            for task in tasks
+            if task.id not in have
+        ]
+        if step == 0:
+            self._reporter.phase("measuring the base on the validation tasks", len(plans))
+        note = self._note if step == 0 else None
+        scored = [r for r in done + await self._pool.run(plans, note) if r.reward is not None]
+        reward = sum(r.reward or 0.0 for r in scored) / max(1, len(scored))
+        rate = sum(bool(r.correct) for r in scored) / max(1, len(scored))
+        store.append_metrics(
+            {
+                "step": step,
+                "time": time.time(),
+                "validation/reward": reward,
+                "validation/pass_rate": rate,
+                "validation/sessions": len(scored),
+            }
+        )
+        best = store.fact("best")
+        if policy.version and (best is None or reward > best["validation"]):
+            store.set_fact(
+                "best",
+                {
+                    "step": step,
+                    "adapter": policy.name,
+                    "version": policy.version,
+                    "validation": reward,
+                    "pass_rate": rate,
+                },
+            )
+        store.set_fact(f"validated:{step}", reward)
+        self._reporter.say(f"validation after step {step}: {rate:.0%} of {len(scored)} solved")
+
+    # Adapters in the engine
+
+    async def _mount(self, policy: PolicyVersion) -> None:
+        if policy.path is not None and policy.name not in self._mounted:
+            await self._stack.engine.load_adapter(policy.name, policy.path)
+            self._mounted.add(policy.name)
+
+    async def _tidy(self, policy: PolicyVersion, step: int) -> None:
+        """Unmount and delete versions that no session can reach any more."""
+        oldest = policy.version - 1
+        best = self.best()
+        for name in sorted(self._mounted):
+            if int(name.rsplit("-v", 1)[1]) < oldest:
+                await self._stack.engine.unload_adapter(name)
+                self._mounted.discard(name)
+        for directory in (self._run.root / "adapters").glob(f"{self._label}-v*"):
+            version = int(directory.name.rsplit("-v", 1)[1])
+            if version < oldest - 1 and directory.name != best.name:
+                await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+
+def summary(rollouts: list[Rollout]) -> dict[str, Any]:
+    """What a step's rollouts look like, before any learning."""
+    scored = [rollout for rollout in rollouts if rollout.reward is not None]
+    count = max(1, len(scored))
+    kinds = Counter(_kind(group) for group in _groups(scored))
+    begun = min((rollout.started for rollout in rollouts), default=0.0)
+    ended = max((rollout.started + rollout.seconds for rollout in rollouts), default=0.0)
+    return {
+        "reward": sum(rollout.reward or 0.0 for rollout in scored) / count,
+        "pass_rate": sum(bool(rollout.correct) for rollout in scored) / count,
+        "calls": sum(rollout.calls for rollout in scored) / count,
+        "turns": sum(len(rollout.turns) for rollout in scored) / count,
+        "sessions": len(rollouts),
+        "unscored": len(rollouts) - len(scored),
+        "groups": sum(kinds.values()),
+        "groups/mixed": kinds["mixed"],
+        "groups/all_correct": kinds["all_correct"],
+        "groups/all_wrong": kinds["all_wrong"],
+        "sample_seconds": ended - begun,
+    }
+
+
+def _groups(rollouts: list[Rollout]) -> list[list[Rollout]]:
+    groups: dict[str, list[Rollout]] = {}
+    for rollout in rollouts:
+        groups.setdefault(rollout.group, []).append(rollout)
+    return list(groups.values())
+
+
+def _kind(group: list[Rollout]) -> str:
+    correct = sum(bool(rollout.correct) for rollout in group)
+    if correct == 0:
+        return "all_wrong"
+    return "all_correct" if correct == len(group) else "mixed"

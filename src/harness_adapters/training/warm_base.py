@@ -1,0 +1,108 @@
+"""The warm-started base: demonstrations by a scripted oracle, then a short supervised run.
+
+A small model that can't make a tool call yet has nothing to explore, so reinforcement learning
+would never start. The warm-started weights are the *base* that an adapter is measured against.
+Both the demonstrations and the weights are cached under a key of everything they depend on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness_adapters.config import Settings
+from harness_adapters.engine.models import load_chat_format
+from harness_adapters.errors import LearnerError
+from harness_adapters.gateway.scripted import ScriptedEngine
+from harness_adapters.harness.registry import get_harness
+from harness_adapters.learner.client import warm_start_in_process
+from harness_adapters.paths import models_dir
+from harness_adapters.progress import Reporter
+from harness_adapters.records import Phase, Rollout
+from harness_adapters.rollout.demonstrations import Oracle, demonstration_plan, spread
+from harness_adapters.rollout.pool import Pool
+from harness_adapters.rollout.stack import make_runner
+from harness_adapters.store import Store
+from harness_adapters.tasks import Dataset, Split
+
+RECIPE = 1
+"""Raise when the demonstrations or the supervised run change what they produce."""
+
+
+@dataclass(frozen=True, slots=True)
+class WarmBase:
+    """A warm-started model and where it comes from."""
+
+    model_dir: Path
+    demonstrations: int
+    key: str
+
+
+async def warm_base(
+    settings: Settings, raw_dir: Path, dataset: Dataset, reporter: Reporter
+) -> WarmBase:
+    """The cached warm-started base for these settings, made first where it is missing."""
+    key = _key(settings, raw_dir, dataset)
+    home = models_dir() / f"{raw_dir.name}-warm-{key}"
+    model_dir = home / "model"
+    if not (model_dir / "config.json").is_file():
+        store = Store(home)
+        try:
+            rollouts = await demonstrate(settings, raw_dir, dataset, store, reporter)
+            reporter.phase("warm start: supervised steps", settings.warm_start.steps)
+            await warm_start_in_process(
+                home,
+                raw_dir,
+                model_dir,
+                settings=settings.warm_start,
+                rollout_ids=[rollout.id for rollout in rollouts],
+                on_step=lambda step, loss: reporter.advance(1, f"loss {loss:.3f}"),
+            )
+        finally:
+            store.close()
+    return WarmBase(model_dir, settings.warm_start.demonstrations, key)
+
+
+async def demonstrate(
+    settings: Settings, raw_dir: Path, dataset: Dataset, store: Store, reporter: Reporter
+) -> list[Rollout]:
+    """Solved oracle sessions on training tasks, run where the store lacks them."""
+    chat = load_chat_format(raw_dir)
+    harness = get_harness(settings.harness.name)
+    engine = ScriptedEngine(chat, max_context=settings.engine.max_context)
+    runner = make_runner(engine, chat, harness, settings, store.root / "audit.jsonl")
+    tasks = spread(
+        [task for task in dataset.split(Split.TRAIN) if task.oracle],
+        settings.warm_start.demonstrations,
+    )
+    done = {rollout.task: rollout for rollout in store.rollouts(phase=Phase.DEMONSTRATION)}
+    plans = [demonstration_plan(task) for task in tasks if task.id not in done]
+    reporter.phase(f"demonstrations by the oracle in {harness.name}", len(plans))
+    pool = Pool(Oracle(runner, engine, chat), settings.concurrency, store.add)
+    fresh = await pool.run(plans, lambda _: reporter.advance(1))
+    await asyncio.sleep(0)
+    rollouts = [*done.values(), *fresh]
+    failed = [rollout for rollout in rollouts if not rollout.correct]
+    if failed:
+        worst = failed[0]
+        raise LearnerError(
+            f"{len(failed)} of {len(rollouts)} oracle sessions did not solve their task, first "
+            f"{worst.task}: {worst.error or worst.verifier_output[-200:]!r}; check it with "
+            "`harness-adapters tasks validate`"
+        )
+    return sorted(rollouts, key=lambda rollout: rollout.task)
+
+
+def _key(settings: Settings, raw_dir: Path, dataset: Dataset) -> str:
+    harness = get_harness(settings.harness.name)
+    parts = {
+        "recipe": RECIPE,
+        "model": raw_dir.name,
+        "warm_start": settings.warm_start.model_dump(),
+        "harness": [harness.name, harness.version, settings.harness.profile],
+        "dataset": dataset.content_hash,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]

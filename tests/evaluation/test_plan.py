@@ -1,0 +1,103 @@
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness_adapters.errors import TaskError
+from harness_adapters.evaluation.plan import (
+    PairedPlan,
+    attempt_seed,
+    check_held_out,
+    content_hash,
+    duplicates,
+)
+from harness_adapters.records import Phase
+from harness_adapters.tasks.task import Split, Task
+
+from .conftest import MakeRollout
+
+TASKS = [f"sum-{i}" for i in range(10)]
+
+
+def task(root: Path, name: str, *, instruction: str = "", data: str = "1,2\n") -> Task:
+    directory = root / name
+    (directory / "environment" / "files").mkdir(parents=True)
+    (directory / "environment" / "files" / "data.csv").write_text(data)
+    return Task(
+        id=name, root=directory, instruction=instruction or f"Sum the file for {name}.",
+        workdir="/app", family="sum", level=1, seed=0, split=Split.TRAIN, agent_timeout=60,
+        verifier_timeout=60, memory_mb=512, oracle=(),
+    )  # fmt: skip
+
+
+def test_every_pair_is_planned_once_and_arms_are_adjacent() -> None:
+    plan = PairedPlan(TASKS, ["base", "pi"], attempts=3, seed=1)
+    sessions = plan.sessions()
+    assert len(sessions) == len(set(sessions)) == 60
+    for first, second in zip(sessions[::2], sessions[1::2], strict=True):
+        assert (first.task, first.attempt, first.seed) == (second.task, second.attempt, second.seed)
+        assert {first.arm, second.arm} == {"base", "pi"}
+
+
+def test_each_arm_goes_first_equally_often() -> None:
+    firsts = Counter(s.arm for s in PairedPlan(TASKS, ["base", "pi"], attempts=2).sessions()[::2])
+    assert firsts == {"base": 10, "pi": 10}
+
+
+def test_plan_is_reproducible_and_its_order_depends_on_the_seed() -> None:
+    plan = PairedPlan(TASKS, ["base", "pi"], seed=3)
+    assert plan.sessions() == PairedPlan(TASKS, ["base", "pi"], seed=3).sessions()
+    assert plan.sessions() != PairedPlan(TASKS, ["base", "pi"], seed=4).sessions()
+    assert [s.task for s in plan.sessions()[::2]] != TASKS
+
+
+def test_attempts_have_their_own_seeds_in_range() -> None:
+    seeds = {attempt_seed(0, t, a) for t in TASKS for a in range(5)}
+    assert len(seeds) == 50
+    assert all(0 <= seed < 2**31 for seed in seeds)
+
+
+def test_missing_leaves_out_what_the_store_holds(make_rollout: MakeRollout) -> None:
+    plan = PairedPlan(["sum-1", "sum-2"], ["base", "pi"])
+    done = [
+        make_rollout("base", "sum-1", True),
+        make_rollout("pi", "sum-2", None),
+        make_rollout("pi", "sum-1", True, phase=Phase.VALIDATION),
+        make_rollout("base", "sum-2", True, attempt=1),
+    ]
+    left = plan.missing(done)
+    assert {(s.arm, s.task) for s in left} == {("pi", "sum-1"), ("base", "sum-2")}
+    assert left == [s for s in plan.sessions() if s in left]
+
+
+def test_a_plan_refuses_repetitions() -> None:
+    with pytest.raises(ValueError, match="task stands twice"):
+        PairedPlan(["a", "a"], ["base"])
+
+
+def test_content_hash_ignores_name_and_place(tmp_path: Path) -> None:
+    one = task(tmp_path, "one", instruction="Sum  it.\n")
+    two = task(tmp_path, "two", instruction="Sum it.")
+    other = task(tmp_path, "three", instruction="Sum it.", data="3,4\n")
+    assert content_hash(one) == content_hash(two) != content_hash(other)
+    assert duplicates([one, other, two]) == [("one", "two")]
+
+
+def test_disjoint_splits_pass(tmp_path: Path) -> None:
+    check_held_out([task(tmp_path, "a")], [task(tmp_path, "b")], [task(tmp_path, "c")])
+
+
+def test_copies_under_another_name_are_refused(tmp_path: Path) -> None:
+    train = task(tmp_path, "a", instruction="Sum it.")
+    test = task(tmp_path, "z", instruction="Sum it.")
+    with pytest.raises(TaskError, match="test task z is not held out: the train task a"):
+        check_held_out([train], [], [test])
+    with pytest.raises(TaskError, match="validation task z is not held out"):
+        check_held_out([train], [test], [])
+
+
+def test_the_same_id_in_two_splits_is_refused(tmp_path: Path) -> None:
+    one = task(tmp_path / "x", "a", instruction="Sum it.")
+    two = task(tmp_path / "y", "a", instruction="Another.")
+    with pytest.raises(TaskError, match="same id or content"):
+        check_held_out([one], [], [two])

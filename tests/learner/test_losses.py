@@ -1,0 +1,109 @@
+"""Losses against values computed by hand and formulas written out anew."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from harness_adapters.learner.losses import LossSettings, TokenStatistics, policy_loss
+
+
+def run(settings: LossSettings, new: list[float], old: list[float], advantages: list[float]):
+    logprobs = torch.tensor(new, requires_grad=True)
+    statistics = TokenStatistics()
+    loss = policy_loss(
+        settings,
+        logprobs_M=logprobs,
+        old_logprobs_M=torch.tensor(old),
+        advantages_M=torch.tensor(advantages),
+        weights_M=torch.full((len(new),), 1 / len(new)),
+        entropy_M=torch.ones(len(new)),
+        statistics=statistics,
+    )
+    loss.backward()
+    return float(loss.detach()), logprobs.grad.tolist(), statistics.metrics()
+
+
+def test_cispo_by_hand() -> None:
+    # ratios 1, 2 (under the cap), 5 (over the cap of 4)
+    old = [-1.0, -1.0 - math.log(2), -1.0 - math.log(5)]
+    loss, grad, metrics = run(LossSettings(), [-1.0] * 3, old, [0.5, -0.5, 1.0])
+    assert loss == pytest.approx((0.5 * 1 - 2 * 0.5 + 4 * 1.0) / 3, abs=1e-5)
+    assert grad == pytest.approx([-0.5 / 3, 1.0 / 3, -4.0 / 3], abs=1e-5)
+    assert metrics["cispo_clip_ratio"] == pytest.approx(1 / 3)
+    assert metrics["sampling/importance_sampling_ratio/max"] == pytest.approx(5, abs=1e-4)
+    assert metrics["sampling/importance_sampling_ratio/min"] == pytest.approx(1)
+    assert metrics["sampling/importance_sampling_ratio/mean"] == pytest.approx(8 / 3, abs=1e-4)
+    logs = math.log(2) + math.log(5)
+    assert metrics["sampling/sampling_logp_difference/mean"] == pytest.approx(logs / 3, abs=1e-5)
+    assert metrics["kl"] == pytest.approx((1 + 4 - logs) / 3, abs=1e-4)
+    assert metrics["entropy"] == 1
+    assert metrics["loss"] == pytest.approx(loss)
+
+
+def test_grpo_clips_where_ppo_does() -> None:
+    # ratios 1.5 and 0.5 with either sign of the advantage; gradients vanish where clipped
+    old = [-math.log(1.5), math.log(2), -math.log(1.5), math.log(2)]
+    loss, grad, metrics = run(LossSettings(name="grpo"), [0.0] * 4, old, [1.0, 1.0, -1.0, -1.0])
+    assert loss == pytest.approx(-(1.2 + 0.5 - 1.5 - 0.8) / 4, abs=1e-5)
+    assert grad == pytest.approx([0, -0.5 / 4, 1.5 / 4, 0], abs=1e-5)
+    assert metrics["clip_ratio/high_mean"] == 0.25
+    assert metrics["clip_ratio/low_mean"] == 0.25
+    assert metrics["clip_ratio/region_mean"] == 0.5
+
+
+@pytest.mark.parametrize("name", ["cispo", "grpo"])
+def test_against_the_formula_written_out(name: str) -> None:
+    generator = torch.Generator().manual_seed(3)
+    new = (-3 * torch.rand(50, generator=generator)).tolist()
+    old = (-3 * torch.rand(50, generator=generator)).tolist()
+    advantages = torch.randn(50, generator=generator).tolist()
+    expected = 0.0
+    for n, o, a in zip(new, old, advantages, strict=True):
+        r = math.exp(n - o)
+        if not 0.125 <= r <= 8:
+            continue
+        if name == "cispo":
+            expected -= min(r, 4.0) * a * n / 50
+        else:
+            expected -= min(r * a, max(min(r, 1.2), 0.8) * a) / 50
+    settings = LossSettings(name=name)  # type: ignore[arg-type]  # parametrised
+    assert run(settings, new, old, advantages)[0] == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["cispo", "grpo"])
+def test_tokens_on_which_the_sampler_disagrees_are_masked(name: str) -> None:
+    settings = LossSettings(name=name)  # type: ignore[arg-type]  # parametrised
+    new, old = [-1.0, -0.1, -90.0], [-1.0, -9.0, -0.1]
+    loss, grad, metrics = run(settings, new, old, [1.0, 1.0, -1.0])
+    assert grad == pytest.approx([-1 / 3, 0, 0])
+    assert metrics["sampling/masked_ratio"] == pytest.approx(2 / 3)
+    assert math.isfinite(loss)
+
+
+def test_on_policy_both_losses_are_the_policy_gradient() -> None:
+    new, advantages = [-0.3, -2.0, -1.0], [0.7, -0.2, 0.1]
+    expected = [-a / 3 for a in advantages]
+    for name in ("cispo", "grpo"):
+        settings = LossSettings(name=name)  # type: ignore[arg-type]  # loop over the literals
+        assert run(settings, new, new, advantages)[1] == pytest.approx(expected)
+
+
+def test_statistics_add_up_over_micro_batches() -> None:
+    whole, parts = TokenStatistics(), TokenStatistics()
+    new, old = torch.tensor([-1.0, -2.0, -0.5]), torch.tensor([-1.5, -1.0, -0.5])
+    for statistics, slices in ((whole, [slice(0, 3)]), (parts, [slice(0, 1), slice(1, 3)])):
+        for part in slices:
+            policy_loss(
+                LossSettings(),
+                logprobs_M=new[part],
+                old_logprobs_M=old[part],
+                advantages_M=torch.ones(3)[part],
+                weights_M=torch.ones(3)[part],
+                entropy_M=torch.zeros(3)[part],
+                statistics=statistics,
+            )
+    assert parts.metrics() == pytest.approx(whole.metrics())
+    assert TokenStatistics().metrics() == {}
