@@ -15,7 +15,8 @@ from harness_adapters.engine import Sampling
 from harness_adapters.engine.canary import canary
 from harness_adapters.engine.models import load_chat_format
 from harness_adapters.engine.start import start_engine
-from harness_adapters.engine.vllm_server import ServerOptions, VllmEngine
+from harness_adapters.engine.vllm_options import ServerOptions
+from harness_adapters.engine.vllm_server import VllmEngine
 from harness_adapters.errors import EngineError
 
 from . import checks

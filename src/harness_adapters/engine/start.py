@@ -87,7 +87,8 @@ async def _start_vllm(
     log_dir: Path,
     progress: Progress,
 ) -> Engine:
-    from harness_adapters.engine.vllm_server import ServerOptions, VllmEngine
+    from harness_adapters.engine.vllm_options import ServerOptions
+    from harness_adapters.engine.vllm_server import VllmEngine
 
     profile, config = load_profile(model_dir), read_config(model_dir)
     missing = {

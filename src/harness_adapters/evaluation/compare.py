@@ -80,7 +80,11 @@ def compare(
     unseen_families: Collection[str] = (),
     phase: Phase = Phase.TEST,
 ) -> Comparison:
-    """Pair the two arms' sessions of a phase. Raises StoreError where no whole pair exists."""
+    """Pair the two arms' sessions of a phase. Raises StoreError where no whole pair exists.
+
+    The figures are over families that training had tasks of; `unseen_families` are reported apart
+    (`Comparison.unseen`), and are the whole comparison only where there is no other task.
+    """
     chosen = [r for r in rollouts if r.phase == phase and r.arm in (base, treatment)]
     pairs, excluded = pair_up(chosen, base, treatment)
     if not pairs:
@@ -88,8 +92,10 @@ def compare(
             f"nothing to compare: no task has a scored {phase} session of both {base} and "
             f"{treatment}; finish the evaluation first"
         )
-    attempts = Counter(p.task for p in pairs)
     unseen = set(unseen_families)
+    everything = pairs
+    pairs = [p for p in everything if p.family not in unseen] or everything
+    attempts = Counter(p.task for p in pairs)
     by_task = _difference(pairs, lambda p: p.task)
     discordant = _discordance(pairs)
     ends: dict[str, dict[str, int]] = {}
@@ -117,10 +123,12 @@ def compare(
         detectable=minimum_detectable_effect(by_task),
         more_tasks=more_clusters_to_settle(by_task),
         pass_at=_pass_at(pairs),
-        families=_rows(pairs, lambda p: (p.family, None), unseen),
-        family_levels=_rows(pairs, lambda p: p.family_level, unseen),
-        seen=_part("seen families", [p for p in pairs if p.family not in unseen], unseen=False),
-        unseen=_part("unseen families", [p for p in pairs if p.family in unseen], unseen=True),
+        families=_rows(everything, lambda p: (p.family, None), unseen),
+        family_levels=_rows(everything, lambda p: p.family_level, unseen),
+        seen=_part(
+            "seen families", [p for p in everything if p.family not in unseen], unseen=False
+        ),
+        unseen=_part("unseen families", [p for p in everything if p.family in unseen], unseen=True),
         calls=_calls(pairs),
         calls_both_solved=_calls(solved_by_both) if solved_by_both else None,
         excluded=excluded,

@@ -72,8 +72,15 @@ async def evaluate_run(run: Run, adapters: Sequence[Path | None], reporter: Repo
 
 
 def test_tasks(run: Run) -> list[Task]:
-    """The held-out tasks of the evaluation, every family-level as evenly as possible."""
-    return spread(run.tasks(Split.TEST), run.settings.eval.tasks)
+    """The held-out tasks of the evaluation, every family-level as evenly as possible.
+
+    Families that training has tasks of make the quoted figure; the others are reported apart.
+    """
+    trained = {task.family for task in run.tasks(Split.TRAIN)}
+    seen = [task for task in run.tasks(Split.TEST) if task.family in trained]
+    unseen = [task for task in run.tasks(Split.TEST) if task.family not in trained]
+    sizes = run.settings.eval
+    return spread(seen, sizes.tasks) + spread(unseen, sizes.unseen_tasks)
 
 
 async def evaluate_raw(run: Run, reporter: Reporter) -> None:
@@ -81,7 +88,7 @@ async def evaluate_raw(run: Run, reporter: Reporter) -> None:
     raw, base = run.store.fact("raw_model_dir"), run.store.fact("model_dir")
     if raw == base or not run.settings.eval.raw_tasks:
         return
-    tasks = spread(run.tasks(Split.TEST), run.settings.eval.raw_tasks)
+    tasks = test_tasks(run)[: run.settings.eval.raw_tasks]
     done = run.store.rollouts(phase=Phase.TEST, arm="raw", turns=False)
     plan = PairedPlan(tasks=[task.id for task in tasks], arms=["raw"], attempts=1)
     todo = plan.missing(done)

@@ -102,8 +102,21 @@ def open_dataset(settings: Settings, root: Path) -> Dataset:
         return load_dataset(Path(settings.tasks.dataset))
     where = root / "tasks"
     if not where.is_dir():
-        starter.write(where, seed=settings.tasks.seed)
+        _write_starter(settings, where)
     return load_dataset(where)
+
+
+def _write_starter(settings: Settings, where: Path) -> None:
+    chosen = settings.tasks
+    apart = [name for name, family in starter.FAMILIES.items() if family.test_only]
+    starter.write(
+        where,
+        seed=chosen.seed,
+        train=chosen.train,
+        validation=chosen.validation,
+        test=chosen.test,
+        families=sorted({*chosen.families, *apart}) if chosen.families else None,
+    )
 
 
 def _write(file: Path, text: str) -> None:
