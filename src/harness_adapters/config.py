@@ -70,7 +70,7 @@ class RewardSettings(Section):
 class WarmStartSettings(Section):
     """Supervised start on scripted-oracle demonstrations; `steps = 0` leaves it out."""
 
-    steps: int = 40
+    steps: int = 30
     batch: int = 16
     learning_rate: float = 5e-4
     demonstrations: int = 384
@@ -88,12 +88,12 @@ class LoraSettings(Section):
 class TrainSettings(Section):
     """Reinforcement learning; names follow TRL's where it has one."""
 
-    steps: int = 16
+    steps: int = 15
     groups: int = 8
     """Tasks per step."""
     num_generations: int = 8
     """Rollouts per task."""
-    learning_rate: float = 2e-4
+    learning_rate: float = 3e-4
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
     warmup_steps: int = 0
@@ -112,8 +112,8 @@ class TrainSettings(Section):
     """On-policy and reproducible: sampling waits for the update."""
     token_budget: int = 2048
     """Distinct tokens of one micro-batch beyond the shared trunk."""
-    validate_every: int = 4
-    validation_tasks: int = 24
+    validate_every: int = 5
+    validation_tasks: int = 48
     checkpoint_every: int = 1
     seed: int = 0
     threads: int = 1
