@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as property_settings
 from hypothesis import strategies as st
 
 from harness_adapters.config import Settings, dump, load
@@ -93,6 +95,7 @@ def test_settings_do_not_change_after_loading() -> None:
 TEXT = st.text(st.characters(blacklist_categories=("Cs",)), max_size=30)
 
 
+@property_settings(deadline=None)  # it writes a file, on a machine that may be busy
 @given(
     path=TEXT,
     url=st.none() | TEXT,
@@ -137,6 +140,6 @@ def test_the_documented_settings_are_the_settings() -> None:
 
 def dump_value(value: object) -> str:
     """As TOML writes it."""
-    if isinstance(value, str):
-        return f'"{value}"'
+    if isinstance(value, str | list):
+        return json.dumps(value)
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import pkgutil
@@ -58,6 +59,47 @@ def test_importing_the_package_or_the_command_line_loads_nothing_heavy() -> None
     code = (
         "import sys, harness_adapters, harness_adapters.cli.main\n"
         f"print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.split() == []
+
+
+def face() -> dict[str, tuple[str, str]]:
+    """Public name -> (module, its name there), as type checkers see it in `__init__.py`."""
+    tree = ast.parse((ROOT / "src" / "harness_adapters" / "__init__.py").read_text())
+    return {
+        alias.asname or alias.name: (str(node.module), alias.name)
+        for condition in tree.body
+        if isinstance(condition, ast.If)
+        for node in condition.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def test_public_names_are_those_that_type_checkers_see() -> None:
+    assert {*face(), "__version__"} == set(harness_adapters.__all__)
+    assert set(harness_adapters.__all__) <= set(dir(harness_adapters))
+
+
+@pytest.mark.parametrize("name", sorted(face()))
+def test_a_public_name_is_what_its_module_has(name: str) -> None:
+    module, attribute = face()[name]
+    assert getattr(harness_adapters, name) is getattr(importlib.import_module(module), attribute)
+
+
+def test_unknown_names_are_refused_as_of_any_module() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        harness_adapters.__getattr__("nonsense")
+    assert not hasattr(harness_adapters, "nonsense")
+
+
+def test_all_public_names_together_load_no_torch() -> None:
+    code = (
+        "import sys\nfrom harness_adapters import *\n"
+        f"print(*[name for name in {HEAVY!r} if name in sys.modules and name != 'scipy'])"
     )
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -245,6 +287,34 @@ def test_commands_in_the_documents_exist() -> None:
                 assert option in known, f"{where}: no option {option} ({' '.join(words)})"
         seen += 1
     assert seen >= 5
+
+
+def test_python_examples_import_what_exists() -> None:
+    seen = 0
+    for path in DOCUMENTS:
+        for block in re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S):
+            for node in ast.walk(ast.parse(block)):
+                module = node.module if isinstance(node, ast.ImportFrom) else None
+                if module is None or not module.startswith("harness_adapters"):
+                    continue
+                for alias in node.names:
+                    found = hasattr(importlib.import_module(module), alias.name)
+                    assert found, f"{path.relative_to(ROOT)}: {module} has no {alias.name}"
+                    seen += 1
+    assert seen >= 5
+
+
+def test_recipes_load_and_say_only_what_differs() -> None:
+    from harness_adapters import Settings, load_settings
+
+    recipes = sorted((ROOT / "recipes").glob("*.toml"))
+    assert recipes
+    defaults = Settings().model_dump()
+    for path in recipes:
+        load_settings(path)
+        for table, values in tomllib.loads(path.read_text()).items():
+            for key, value in values.items() if isinstance(values, dict) else ():
+                assert value != defaults[table][key], f"{path.name}: {table}.{key} is the default"
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness_adapters.errors import ConfigError
 
@@ -28,6 +28,8 @@ class ModelSettings(Section):
     path: str = "smollm2"
     """An embedded model (`smollm2`, `qwen-coder`), a directory, or a Hub repository."""
     dtype: Literal["bfloat16", "float32"] = "bfloat16"
+    trust_remote_code: bool = False
+    """Run the Python files that come with a checkpoint where it needs them: its author's code."""
 
 
 class EngineSettings(Section):
@@ -38,9 +40,9 @@ class EngineSettings(Section):
     """Attach to a running vLLM instead of starting one."""
     max_context: int = Field(4096, ge=512)
     max_loras: int = Field(4, ge=1)
-    max_lora_rank: int = 16
-    threads: int = 1
-    kv_cache_gib: float = 2.0
+    max_lora_rank: int = Field(16, ge=1)
+    threads: int = Field(1, ge=1)
+    kv_cache_gib: float = Field(2.0, gt=0)
 
 
 class HarnessSettings(Section):
@@ -57,7 +59,7 @@ class BudgetSettings(Section):
     max_tokens_per_turn: int = Field(160, ge=1)
     max_session_tokens: int = Field(12_000, ge=1)
     """Prompt + output tokens of the longest turn."""
-    wall_seconds: float = 180.0
+    wall_seconds: float = Field(180.0, gt=0)
 
 
 class RewardSettings(Section):
@@ -70,34 +72,34 @@ class RewardSettings(Section):
 class WarmStartSettings(Section):
     """Supervised start on scripted-oracle demonstrations; `steps = 0` leaves it out."""
 
-    steps: int = 30
-    batch: int = 16
-    learning_rate: float = 5e-4
-    demonstrations: int = 384
+    steps: int = Field(30, ge=0)
+    batch: int = Field(16, ge=1)
+    learning_rate: float = Field(5e-4, gt=0)
+    demonstrations: int = Field(384, ge=1)
     seed: int = 0
 
 
 class LoraSettings(Section):
     """Shape of the adapter."""
 
-    rank: int = 16
-    alpha: int = 32
+    rank: int = Field(16, ge=1)
+    alpha: int = Field(32, ge=1)
     targets: str | list[str] = "all-linear"
 
 
 class TrainSettings(Section):
     """Reinforcement learning; names follow TRL's where it has one."""
 
-    steps: int = 15
-    groups: int = 8
+    steps: int = Field(15, ge=1)
+    groups: int = Field(8, ge=1)
     """Tasks per step."""
-    num_generations: int = 8
+    num_generations: int = Field(8, ge=2)
     """Rollouts per task."""
-    learning_rate: float = 3e-4
-    weight_decay: float = 0.0
-    max_grad_norm: float = 1.0
-    warmup_steps: int = 0
-    temperature: float = 1.0
+    learning_rate: float = Field(1.5e-3, gt=0)
+    weight_decay: float = Field(0.0, ge=0)
+    max_grad_norm: float = Field(1.0, gt=0)
+    warmup_steps: int = Field(0, ge=0)
+    temperature: float = Field(1.0, gt=0)
     loss: Literal["cispo", "grpo"] = "cispo"
     advantage: Literal["mean", "grpo", "rloo"] = "mean"
     normalisation: Literal["rollout", "token"] = "rollout"
@@ -107,16 +109,15 @@ class TrainSettings(Section):
     ratio_cap: float = 4.0
     min_signal: float = 0.002
     """No optimizer step when the mean |advantage| is below this: Adam would rescale noise."""
-    max_staleness: int = 2
+    max_staleness: int = Field(2, ge=0)
     synchronous: bool = False
-    """On-policy and reproducible: sampling waits for the update."""
-    token_budget: int = 2048
+    """On-policy: sampling waits for the update."""
+    token_budget: int = Field(2048, ge=64)
     """Distinct tokens of one micro-batch beyond the shared trunk."""
-    validate_every: int = 5
-    validation_tasks: int = 48
-    checkpoint_every: int = 1
+    validate_every: int = Field(5, ge=1)
+    validation_tasks: int = Field(48, ge=1)
     seed: int = 0
-    threads: int = 1
+    threads: int = Field(1, ge=1)
     device: str = "auto"
 
 
@@ -157,13 +158,13 @@ class TaskSettings(Section):
 class EvalSettings(Section):
     """Paired evaluation."""
 
-    tasks: int = 60
+    tasks: int = Field(60, ge=1)
     """Held-out tasks of families that training has tasks of: the quoted figure."""
-    unseen_tasks: int = 18
+    unseen_tasks: int = Field(18, ge=0)
     """Held-out tasks of families that training never saw, reported apart."""
-    attempts: int = 1
-    temperature: float = 0.8
-    raw_tasks: int = 12
+    attempts: int = Field(1, ge=1)
+    temperature: float = Field(0.8, ge=0)
+    raw_tasks: int = Field(16, ge=0)
     """Tasks on which the raw model, before the warm start, is shown."""
 
 
@@ -182,6 +183,15 @@ class Settings(Section):
     eval: EvalSettings = EvalSettings()
     concurrency: int = Field(16, ge=1)
     """Sessions in flight."""
+
+    @model_validator(mode="after")
+    def _adapter_fits_engine(self) -> Settings:
+        if self.engine.url is None and self.lora.rank > self.engine.max_lora_rank:
+            raise ValueError(
+                f"lora.rank {self.lora.rank} is above engine.max_lora_rank "
+                f"{self.engine.max_lora_rank}: raise the latter"
+            )
+        return self
 
 
 def load(file: Path | None = None, overrides: list[str] | None = None) -> Settings:

@@ -4,12 +4,14 @@
     |-- ConfigError         a setting, a flag or a TOML file is wrong
     |-- TaskError           a task directory or dataset is not what the Harbor format asks for
     |-- SandboxError        the machine can't isolate a session, or a sandbox broke
+    |   `-- WorkspaceError  what an agent left in its workspace is beyond the limits
     |-- HarnessError        an agent CLI is missing, has the wrong version or didn't start
     |-- EngineError         the inference server is missing, dead or disagrees with the trainer
     |   `-- ContextError    a prompt leaves no room for an answer
     |-- ModelError          a model can't be found, converted or loaded
     |-- LearnerError        the trainer process failed or its checkpoint can't be read
-    `-- StoreError          a run directory is missing, locked, damaged or full
+    |-- StoreError          a run directory is missing, locked, damaged or full
+    `-- Interrupted         the user ended it; finished work is kept
 
 A message says what was wrong, where, and what to do, in one line. The command line prints it
 without a traceback and exits with `exit_code`.
@@ -36,6 +38,10 @@ class SandboxError(HarnessAdaptersError):
     """The machine can't isolate a session, or a sandbox broke."""
 
     exit_code = 3
+
+
+class WorkspaceError(SandboxError):
+    """What an agent left in its workspace is beyond the limits: its own doing, not a failure."""
 
 
 class HarnessError(HarnessAdaptersError):
@@ -66,3 +72,9 @@ class LearnerError(HarnessAdaptersError):
 
 class StoreError(HarnessAdaptersError):
     """A run directory is missing, locked, damaged or full."""
+
+
+class Interrupted(HarnessAdaptersError):  # noqa: N818 - not an error of anything
+    """The user ended it; finished work is kept."""
+
+    exit_code = 130

@@ -16,6 +16,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 
 class Reporter(Protocol):
@@ -95,7 +96,7 @@ class ConsoleReporter:
         self._name, self._total, self._done = name, total, 0
         self._start = self._printed = time.monotonic()
         self._task = self._progress.add_task(name, total=total, note="")
-        self._console.print(f"[dim]{self._clock()}[/] {name}", highlight=False)
+        self._line(name)
 
     def advance(self, units: int = 1, note: str = "") -> None:
         """Move the bar; without a terminal print the state now and then."""
@@ -107,11 +108,16 @@ class ConsoleReporter:
         now = time.monotonic()
         if not self._live and now - self._printed >= self._interval:
             self._printed = now
-            self._console.print(f"{self._clock()}   {self._state(now)} {note}", highlight=False)
+            self._line(f"  {self._state(now)} {note}")
 
     def say(self, text: str) -> None:
         """Print one line above the bar."""
-        self._console.print(f"[dim]{self._clock()}[/] {text}", highlight=False)
+        self._line(text)
+
+    def _line(self, text: str) -> None:
+        """Text from elsewhere (paths, log lines, task names): never read as markup."""
+        line = Text.assemble((self._clock(), "dim"), " ", text)
+        self._console.print(line, highlight=False, soft_wrap=not self._live)
 
     def _state(self, now: float) -> str:
         if not self._total:

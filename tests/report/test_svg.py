@@ -1,3 +1,4 @@
+import re
 from xml.etree import ElementTree
 
 import pytest
@@ -69,3 +70,15 @@ def test_standalone_files_bring_their_style() -> None:
     root = ElementTree.fromstring(svg)
     assert root[0].tag.endswith("style")
     assert "prefers-color-scheme: dark" in (root[0].text or "")
+
+
+def test_a_curve_that_stays_on_its_bound_shows_nothing_below() -> None:
+    flat = Series("masked", [(0.0, 0.0), (4.0, 0.0)])
+    labels = re.findall(r'class="tick"[^>]*>([^<]*)<', curves("t", [flat], bounds=(0.0, None)))
+    assert "0" in labels
+    assert not any(label.startswith("-") for label in labels)
+
+
+def test_one_step_has_one_label() -> None:
+    drawn = curves("t", [Series("s", [(0.0, 0.5)])], bounds=(0.0, 1.0))
+    assert re.findall(r'class="tick" text-anchor="middle">([^<]*)<', drawn) == ["0"]

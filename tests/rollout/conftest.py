@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from engine.conftest import smollm2, tiny  # noqa: F401 - fixtures
-from harness_adapters.config import BudgetSettings, Settings, load
+from harness_adapters.config import Settings, load
 from harness_adapters.engine.models import load_chat_format
 from harness_adapters.gateway.scripted import ScriptedEngine
 from harness_adapters.harness.install import install

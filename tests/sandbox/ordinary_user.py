@@ -13,6 +13,7 @@ from harness_adapters.sandbox import BwrapSandbox, Limits, check_machine, isolat
 
 SCRIPT = """
 id -u; rm old; echo new > new
+touch kept; python3 -c 'import os; os.setxattr("kept", "user.note", b"y")'; chmod 400 kept
 exec 3<>/dev/tcp/127.0.0.1/8080; echo hello >&3; cat <&3
 for i in $(seq 100); do sleep 30 & done
 """
@@ -41,9 +42,12 @@ async def session(place: Path) -> dict[str, object]:
     async with BwrapSandbox([lower], limits=Limits(processes=32)) as box:
         result = await box.exec(["/bin/bash", "-c", SCRIPT], env={}, timeout=2, serve=serve)
         frozen = box.freeze()
+    kept = frozen.layer / "kept"
+    attributes = {"kept": [oct(kept.stat().st_mode), os.listxattr(kept)]}
     with frozen:
         verdict = await verify(frozen, lowers=[lower], tests=tests, timeout=20)
     return {
+        **attributes,
         "uid": os.getuid(),
         "problems": [str(problem) for problem in check_machine()],
         "process_limit": isolation().process_limit,

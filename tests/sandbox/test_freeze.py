@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_adapters.errors import SandboxError
+from harness_adapters.errors import SandboxError, WorkspaceError
 from harness_adapters.paths import scratch_dir
 from harness_adapters.sandbox import BwrapSandbox, Frozen
 from harness_adapters.sandbox.trees import copy_tree, remove_tree
@@ -113,7 +113,7 @@ async def test_a_workspace_beyond_the_limits_is_refused(lower: Path) -> None:
     ):
         async with BwrapSandbox([lower]) as box:
             await out(box, script)
-            with pytest.raises(SandboxError, match=message):
+            with pytest.raises(WorkspaceError, match=message):
                 box.freeze(**limits)  # type: ignore[arg-type]
     assert not list(scratch_dir().glob(f"*-{os.getpid()}-*"))
 
@@ -136,7 +136,7 @@ async def test_a_deep_tree_is_refused_and_removed(lower: Path) -> None:
             timeout=60,
         )
         assert result.returncode == 0, result.stderr
-        with pytest.raises(SandboxError, match="deeper than 64"):
+        with pytest.raises(WorkspaceError, match="deeper than 64"):
             box.freeze()
     assert not list(scratch_dir().glob(f"*-{os.getpid()}-*"))
 
@@ -145,8 +145,9 @@ async def test_a_frozen_sandbox_is_spent(lower: Path) -> None:
     async with BwrapSandbox([lower]) as box:
         running = asyncio.create_task(sh(box, "sleep 30"))
         await asyncio.sleep(0.1)
-        with pytest.raises(SandboxError, match="still running"):
+        with pytest.raises(SandboxError, match="still running") as early:
             box.freeze()
+        assert not isinstance(early.value, WorkspaceError)  # the caller's mistake, not the agent's
         running.cancel()
         await asyncio.wait([running])
         box.freeze().discard()

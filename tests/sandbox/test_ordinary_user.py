@@ -44,6 +44,7 @@ def test_a_whole_session_without_root(machine: None, tmp_path: Path) -> None:
     report = json.loads(done.stdout)
     assert report["uid"] == USER and report["problems"] == []
     assert report["stdout"] == "1000\nheard hello\n"
+    assert report["kept"] == ["0o100400", []]
     assert report["score"] == 1.0 and report["left"] == []
     if report["process_limit"] != "none":
         assert "Resource temporarily unavailable" in report["stderr"]

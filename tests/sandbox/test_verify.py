@@ -31,6 +31,15 @@ async def test_right_and_wrong_answers(lower: Path, tests: Path) -> None:
     assert not list(scratch_dir().glob(f"*-{os.getpid()}-*"))
 
 
+async def test_a_workspace_that_was_empty_at_first(machine: None, tests: Path) -> None:
+    async with BwrapSandbox([]) as box:
+        await box.exec(["/bin/bash", "-c", "ls -A; echo 42 > answer.txt"], env={}, timeout=20)
+        frozen = box.freeze()
+    with frozen:
+        result = await verify(frozen, lowers=[], tests=tests, timeout=20)
+    assert (result.score, result.error, result.timed_out) == (1.0, "", False)
+
+
 async def test_the_verifier_sees_deletions(lower: Path, tests: Path) -> None:
     (tests / "test.sh").write_text(
         "[ -e old.txt ]; echo $? > /logs/verifier/reward.txt; ls; pwd; echo note >&2"
@@ -51,12 +60,14 @@ async def test_no_valid_reward_is_none_with_the_reason(lower: Path, tests: Path)
         result = await score(lower, tests, "true")
         assert result.score is None
         assert re.search(reason, result.error), result.error
+        assert not result.timed_out
 
 
 async def test_a_verifier_that_hangs_gives_none(lower: Path, tests: Path) -> None:
     (tests / "test.sh").write_text("echo 1 > /logs/verifier/reward.txt; echo begun; sleep 60")
     result = await score(lower, tests, "true", timeout=0.5)
     assert result.score is None and "longer than 0.5 seconds" in result.error
+    assert result.timed_out
     assert result.output == "begun\n"
 
 

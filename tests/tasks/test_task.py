@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,17 @@ def test_our_metadata(tmp_path: Path) -> None:
     toml = "[metadata]\nfamily = 'sums'\nlevel = 3\nseed = 9\nsplit = 'train'\n"
     task = load_task(make_task(tmp_path / "a", toml))
     assert (task.family, task.level, task.seed, task.split) == ("sums", 3, 9, Split.TRAIN)
+
+
+def test_a_task_without_files_of_its_own(tmp_path: Path) -> None:
+    root = make_task(tmp_path / "a")
+    assert load_task(root).lowers == [root / "environment" / "files"]
+    shutil.rmtree(root / "environment")
+    assert load_task(root).lowers == []
+    (root / "environment").mkdir()
+    (root / "environment" / "files").write_text("")
+    with pytest.raises(TaskError, match="environment/files: not a directory"):
+        load_task(root)
 
 
 @pytest.mark.parametrize(

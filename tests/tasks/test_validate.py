@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from harness_adapters.cli.tasks import app
+from harness_adapters.paths import scratch_dir
 from harness_adapters.tasks import load_dataset
 from harness_adapters.tasks.starter import write
 from harness_adapters.tasks.validate import TaskReport, validate
@@ -59,6 +61,15 @@ async def test_unsound_verifiers_are_found(tmp_path: Path, test: str, says: str)
     make_task(tmp_path / "a", test=test)
     [report] = await validate(load_dataset(tmp_path))
     assert any(says in problem for problem in report.problems), report.problems
+
+
+async def test_a_task_without_files_of_its_own_is_validated(tmp_path: Path) -> None:
+    root = make_task(tmp_path / "a", test=GOOD)
+    (root / "environment" / "files" / "notes.txt").unlink()
+    (root / "environment" / "files").rmdir()
+    [report] = await validate(load_dataset(tmp_path))
+    assert report.ok and report.attempts > 3, report.problems
+    assert not list(scratch_dir().glob(f"*-{os.getpid()}-*"))
 
 
 async def test_a_task_needs_an_oracle(tmp_path: Path) -> None:

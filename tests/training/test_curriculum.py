@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+
 from harness_adapters.records import Phase, Rollout, SessionEnd
 from harness_adapters.tasks import Split, Task
 from harness_adapters.training.curriculum import FLOOR, Curriculum

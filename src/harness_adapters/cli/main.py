@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -23,6 +23,7 @@ from harness_adapters.cli import (
     warm_start,
 )
 from harness_adapters.errors import HarnessAdaptersError
+from harness_adapters.text import visible
 
 app = typer.Typer(
     name="harness-adapters",
@@ -66,7 +67,7 @@ def main() -> None:
     except HarnessAdaptersError as error:
         _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
-        _fail("interrupted; the same command continues where it stopped", 130)
+        _fail("interrupted", 130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
@@ -76,6 +77,6 @@ def main() -> None:
         _fail(f"{error.filename or 'disk'}: {error.strerror}; free space or rights, run again", 2)
 
 
-def _fail(text: str, code: int) -> None:
-    print(f"harness-adapters: {text}", file=sys.stderr)
+def _fail(text: str, code: int) -> NoReturn:
+    print(f"harness-adapters: {visible(text)}", file=sys.stderr)
     sys.exit(code)

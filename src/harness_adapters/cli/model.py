@@ -1,4 +1,4 @@
-"""`harness-adapters model`: the embedded models."""
+"""`harness-adapters model`: make a model ready."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-app = typer.Typer(no_args_is_help=True, help="Embedded models: prepare them, list them.")
+app = typer.Typer(no_args_is_help=True, help="Fetch, check and convert a model.")
 
 
 @app.command("prepare")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 from rich.console import Console
 
 from harness_adapters.cli.options import EngineUrl, Model, Overrides, overrides
+from harness_adapters.cli.running import run as run_work
 
 
 def quickstart(
@@ -22,10 +22,12 @@ def quickstart(
 ) -> None:
     """Install pi, prepare the model, train its adapter for pi, evaluate it, write the report."""
     from harness_adapters import config as settings_file
-    from harness_adapters.evaluation.compare import headline
+    from harness_adapters.evaluation.headline import apart
     from harness_adapters.harness.install import install
     from harness_adapters.progress import ConsoleReporter
+    from harness_adapters.report.data import read_run
     from harness_adapters.report.page import write_report
+    from harness_adapters.tasks import Split
     from harness_adapters.training.pipeline import train_and_evaluate
     from harness_adapters.training.run import open_run
 
@@ -35,19 +37,22 @@ def quickstart(
         reporter.phase(f"installing {settings.harness.name} and its own node")
         install(settings.harness.name, say=reporter.say)
         run = open_run(run_dir, settings, resume=True)
-        result = asyncio.run(train_and_evaluate(run, reporter))
+        result = run_work(train_and_evaluate(run, reporter))
         reporter.phase("writing the report")
         page = write_report(run_dir)
-    best = run.store.fact("best") or {}
-    adapter = run_dir / "adapters" / str(best.get("adapter", ""))
+    best = run.root / "adapters" / str(run.store.fact("best", {}).get("adapter"))
+    base = run.store.fact("model_dir")
+    task = run.tasks(Split.TEST)[0].root
+    run.close()
     console.print()
-    console.print(headline(result), style="bold", highlight=False)
-    console.print(f"report:  {page}", highlight=False)
-    console.print(f"adapter: {adapter}", highlight=False)
-    console.print(
-        "next:    open the report; `harness-adapters rollout --task "
-        f"{run_dir}/tasks/<task> --show` plays one session;\n"
-        "         `harness-adapters train RUN --set train.steps=32` trains longer; "
-        "recipes/ holds the quoted runs",
-        highlight=False,
-    )
+    console.print(read_run(run_dir).headline(), style="bold", highlight=False, soft_wrap=True)
+    for text in (
+        apart(result),
+        f"report:  {page}",
+        f"adapter: {best}",
+        f"next:    open the report; play one session with the adapter:\n"
+        f"         harness-adapters rollout --task {task} --model {base} --adapter {best} --show\n"
+        f"         train longer: harness-adapters train {run_dir} --resume --set train.steps=30, "
+        f"then harness-adapters eval {run_dir}",
+    ):
+        console.print(text, highlight=False, soft_wrap=True, markup=False)

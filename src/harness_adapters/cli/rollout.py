@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +17,7 @@ from harness_adapters.cli.options import (
     Overrides,
     overrides,
 )
+from harness_adapters.cli.running import run as run_work
 
 
 def rollout(
@@ -53,7 +53,7 @@ def rollout(
         ConsoleReporter(Console(stderr=True)) as reporter,
         tempfile.TemporaryDirectory(prefix="harness-adapters-") as scratch,
     ):
-        result = asyncio.run(
+        result = run_work(
             run_single(
                 loaded,
                 settings,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +16,7 @@ from harness_adapters.cli.options import (
     Overrides,
     overrides,
 )
+from harness_adapters.cli.running import run as run_work
 
 
 def train(
@@ -41,6 +41,7 @@ def train(
             run = reopen_run(run_dir, changes)
         else:
             run = open_run(run_dir, settings_file.load(config, changes), resume=resume)
-        best = asyncio.run(train_run(run, reporter))
-    console.print(f"best adapter: {best.path or 'none was better than nothing'}")
-    console.print(f"next: harness-adapters eval {run_dir}", highlight=False)
+        best = run_work(train_run(run, reporter))
+    run.close()
+    console.print(f"best adapter: {best.path}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"next: harness-adapters eval {run_dir}", highlight=False, markup=False)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
-
 import typer
 from rich.console import Console
 
 from harness_adapters.cli.options import ConfigFile, HarnessName, Model, Overrides, overrides
+from harness_adapters.cli.running import run as run_work
 
 
 def warm_start(
@@ -23,14 +21,12 @@ def warm_start(
     """
     from harness_adapters import config as settings_file
     from harness_adapters.engine.embedded import resolve_model
-    from harness_adapters.paths import models_dir
     from harness_adapters.progress import ConsoleReporter
-    from harness_adapters.training.run import open_dataset
+    from harness_adapters.training.run import shared_dataset
     from harness_adapters.training.warm_base import warm_base
 
     settings = settings_file.load(config, overrides(set_, model=model, harness=harness))
     with ConsoleReporter(Console(stderr=True)) as reporter:
         raw = resolve_model(settings.model.path, progress=reporter.say)
-        shared: Path = models_dir() / f"starter-{settings.tasks.seed}"
-        base = asyncio.run(warm_base(settings, raw, open_dataset(settings, shared), reporter))
+        base = run_work(warm_base(settings, raw, shared_dataset(settings), reporter))
     typer.echo(str(base.model_dir))

@@ -22,7 +22,8 @@ Pair: TypeAlias = tuple[list[int], list[int]]
 """Prompt ids and output ids."""
 
 TrainerLogprobs: TypeAlias = Callable[[list[Pair], str | None], list[list[float]]]
-"""Log-probabilities of the outputs of pairs, under an adapter's directory or the base (None)."""
+"""Log-probabilities of the outputs of pairs, under an adapter's directory or the base (None), at
+the temperature of training."""
 
 MAX_MEAN = {"bfloat16": 0.06, "float32": 1e-3}
 """Largest mean |difference| that is accepted, in nats per token, by dtype.
@@ -98,18 +99,20 @@ async def canary(
     adapters: Mapping[str, Path],
     *,
     dtype: str = "bfloat16",
+    temperature: float = 1.0,
 ) -> CanaryReport:
     """Compare engine and trainer on the base and on `adapters` (loaded names and directories).
 
-    Raises EngineError when the mean difference of any adapter in any setting is above
-    `MAX_MEAN[dtype]` beyond noise, naming adapter and setting.
+    Both must use `temperature`: the engine is asked for it, `trainer_logprobs` has it built in (the
+    learner scores at `train.temperature`). Raises EngineError when the mean difference of any
+    adapter in any setting is above `MAX_MEAN[dtype]` beyond noise, naming adapter and setting.
     """
     names = [BASE, *adapters]
     prompts = [chat.render([{"role": "user", "content": text}], []) for text in PROMPTS]
     asked = [(name, prompt) for name in names for prompt in prompts]
 
     async def ask(index: int, name: str, prompt: list[int]) -> Completion:
-        sampling = Sampling(temperature=1.0, max_tokens=OUTPUT_TOKENS, seed=index)
+        sampling = Sampling(temperature, OUTPUT_TOKENS, seed=index)
         return await engine.generate(prompt, adapter=name, sampling=sampling)
 
     alone = [await ask(i, name, prompt) for i, (name, prompt) in enumerate(asked)]
@@ -175,20 +178,27 @@ def _weighted(rows: list[CanaryRow], values: list[float]) -> float:
     return sum(row.tokens * value for row, value in zip(rows, values, strict=True)) / tokens
 
 
-def reference_logprobs(model_dir: Path, dtype: str, *, threads: int = 1) -> TrainerLogprobs:
-    """A TrainerLogprobs made of plain transformers + PEFT, for tests and `doctor`."""
+def reference_logprobs(
+    model_dir: Path,
+    dtype: str,
+    *,
+    threads: int = 1,
+    temperature: float = 1.0,
+    trust_remote_code: bool = False,
+) -> TrainerLogprobs:
+    """A TrainerLogprobs made of plain transformers + PEFT, for tests and measurements."""
     import torch
 
     from harness_adapters.engine.local_model import LocalModel, token_logprobs
 
     torch.set_num_threads(threads)
-    local = LocalModel.load(model_dir, dtype=dtype)
+    local = LocalModel.load(model_dir, dtype=dtype, trust_remote_code=trust_remote_code)
 
     def score(pairs: list[Pair], adapter_path: str | None) -> list[list[float]]:
         name = adapter_path or BASE
         if adapter_path is not None and name not in local.adapters:
             local.load_adapter(name, Path(adapter_path))
         with local.using(name) as model:
-            return [token_logprobs(model, prompt, output) for prompt, output in pairs]
+            return [token_logprobs(model, *pair, temperature) for pair in pairs]
 
     return score

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness_adapters.engine import ParsedReply
 from harness_adapters.engine.calls import CallFormat, load_arguments, parse, write
 from harness_adapters.engine.chat_template import CHATML_JSON, MARK
-from harness_adapters.engine.models import ModelProfile, untrained_tokens
+from harness_adapters.engine.models import ModelProfile, load_with_own_code, untrained_tokens
 from harness_adapters.errors import ModelError
 from harness_adapters.records import Message, ToolSchema
 
@@ -49,13 +49,17 @@ class TemplateChat:
         self._special = re.compile("|".join(re.escape(s) for s in reversed(special)) or r"(?!)")
 
     @classmethod
-    def load(cls, model_dir: Path, profile: ModelProfile) -> TemplateChat:
+    def load(
+        cls, model_dir: Path, profile: ModelProfile, trust_remote_code: bool = False
+    ) -> TemplateChat:
         """The format of the model in `model_dir`. Raises ModelError."""
         from transformers import AutoTokenizer
 
         try:
-            tokenizer = AutoTokenizer.from_pretrained(
-                model_dir, trust_remote_code=profile.trust_remote_code
+            tokenizer = load_with_own_code(
+                lambda trust: AutoTokenizer.from_pretrained(model_dir, trust_remote_code=trust),
+                model_dir,
+                allowed=trust_remote_code,
             )
         except (OSError, ValueError, KeyError) as error:
             first = (str(error).splitlines() or ["no message"])[0]

@@ -86,10 +86,16 @@ EMBEDDED: dict[str, EmbeddedModel] = {
 }
 
 
-def resolve_model(name_or_path: str, *, progress: Progress = lambda _: None) -> Path:
+def resolve_model(
+    name_or_path: str,
+    *,
+    progress: Progress = lambda _: None,
+    trust_remote_code: bool = False,
+) -> Path:
     """A Hugging Face model directory for an embedded name, a directory or a Hub repository.
 
-    Raises ModelError when it is none of the three or the Hub can't be reached.
+    A repository's Python files are fetched only with `trust_remote_code`. Raises ModelError when it
+    is none of the three or the Hub can't be reached.
     """
     if name_or_path in EMBEDDED:
         return prepare(name_or_path, progress=progress)
@@ -106,16 +112,18 @@ def resolve_model(name_or_path: str, *, progress: Progress = lambda _: None) -> 
             f"no model {name_or_path!r}: give an embedded name ({known}), a model directory, "
             "or a Hub repository as owner/name"
         )
-    return _from_hub(name_or_path, progress)
+    return _from_hub(name_or_path, progress, python=trust_remote_code)
 
 
-def _from_hub(repository: str, progress: Progress) -> Path:
+def _from_hub(repository: str, progress: Progress, *, python: bool) -> Path:
     import httpx
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     progress(f"fetching {repository} from the Hugging Face Hub")
-    patterns = ["*.json", "*.safetensors", "*.jinja", "*.txt", "*.model", "*.py"]
+    patterns = ["*.json", "*.safetensors", "*.jinja", "*.txt", "*.model"]
+    if python:
+        patterns.append("*.py")
     try:
         return Path(snapshot_download(repository, allow_patterns=patterns)).absolute()
     except (LocalEntryNotFoundError, HfHubHTTPError, httpx.HTTPError, OSError, ValueError) as error:

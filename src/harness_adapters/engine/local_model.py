@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_adapters.engine import BASE
-from harness_adapters.engine.models import load_profile
+from harness_adapters.engine.models import load_with_own_code
 from harness_adapters.errors import EngineError, ModelError
 
 
@@ -19,11 +19,13 @@ class LocalModel:
     def __init__(self, model: Any) -> None:
         self.model = model
         """The transformers model; a PeftModel from the first adapter on."""
-        self._adapters: dict[str, str] = {}
+        self._adapters: dict[str, tuple[str, Path]] = {}
         self._loaded = 0
 
     @classmethod
-    def load(cls, model_dir: Path, *, dtype: str, device: str = "cpu") -> LocalModel:
+    def load(
+        cls, model_dir: Path, *, dtype: str, device: str = "cpu", trust_remote_code: bool = False
+    ) -> LocalModel:
         """Read the weights in `model_dir`. Raises ModelError."""
         import torch
         from transformers import AutoModelForCausalLM
@@ -32,10 +34,12 @@ class LocalModel:
         # Its bars would tear the caller's own progress display.
         logging.disable_progress_bar()
         try:
-            model = AutoModelForCausalLM.from_pretrained(
+            model = load_with_own_code(
+                lambda trust: AutoModelForCausalLM.from_pretrained(
+                    model_dir, dtype=getattr(torch, dtype), trust_remote_code=trust
+                ),
                 model_dir,
-                dtype=getattr(torch, dtype),
-                trust_remote_code=load_profile(model_dir).trust_remote_code,
+                allowed=trust_remote_code,
             )
         except (OSError, ValueError, KeyError) as error:
             first = (str(error).splitlines() or ["no message"])[0]
@@ -48,11 +52,17 @@ class LocalModel:
         return set(self._adapters)
 
     def load_adapter(self, name: str, path: Path) -> None:
-        """Read a PEFT directory under a new name. Raises EngineError."""
+        """Read a PEFT directory under a new name; nothing to do where it is loaded already.
+
+        Raises EngineError, also for a name that another directory was loaded under.
+        """
         from peft import PeftModel
 
-        if name == BASE or name in self._adapters:
+        path = path.resolve()
+        if name == BASE or (name in self._adapters and self._adapters[name][1] != path):
             raise EngineError(f"adapter name {name!r} is taken; each version needs a new name")
+        if name in self._adapters:
+            return
         if not (path / "adapter_config.json").is_file():
             raise EngineError(f"{path}: no adapter_config.json; not a PEFT adapter")
         # PEFT makes module names of adapter names, and those may not hold a dot.
@@ -72,7 +82,7 @@ class LocalModel:
             first = (str(error).splitlines() or ["no message"])[0]
             raise EngineError(f"{path}: PEFT can't load the adapter: {first}") from None
         self._loaded += 1
-        self._adapters[name] = inner
+        self._adapters[name] = inner, path
         self.model.eval()
 
     def unload_adapter(self, name: str) -> None:
@@ -82,7 +92,7 @@ class LocalModel:
         with warnings.catch_warnings():
             # It may be the active one; `using` activates another before the next forward.
             warnings.simplefilter("ignore", UserWarning)
-            self.model.delete_adapter(self._adapters.pop(name))
+            self.model.delete_adapter(self._adapters.pop(name)[0])
 
     @contextmanager
     def using(self, name: str) -> Iterator[Any]:
@@ -98,12 +108,14 @@ class LocalModel:
             return
         if name not in self._adapters:
             raise EngineError(f"adapter {name!r} is not loaded; load_adapter comes first")
-        self.model.set_adapter(self._adapters[name])
+        self.model.set_adapter(self._adapters[name][0])
         yield self.model
 
 
-def token_logprobs(model: Any, prompt_ids: list[int], output_ids: list[int]) -> list[float]:
-    """Log-probabilities of `output_ids` after `prompt_ids` at temperature 1, by a plain forward."""
+def token_logprobs(
+    model: Any, prompt_ids: list[int], output_ids: list[int], temperature: float = 1.0
+) -> list[float]:
+    """Log-probabilities of `output_ids` after `prompt_ids` at `temperature`, by a plain forward."""
     import torch
 
     if not output_ids:
@@ -111,6 +123,6 @@ def token_logprobs(model: Any, prompt_ids: list[int], output_ids: list[int]) -> 
     ids = torch.tensor([prompt_ids + output_ids], device=model.device)
     with torch.inference_mode():
         logits = model(input_ids=ids, logits_to_keep=len(output_ids) + 1).logits[0, :-1]
-        table = logits.float().log_softmax(-1)
+        table = (logits.float() / temperature).log_softmax(-1)
         picked = table.gather(1, ids[0, len(prompt_ids) :, None])
     return [float(x) for x in picked[:, 0]]

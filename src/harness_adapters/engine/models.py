@@ -2,16 +2,18 @@
 
 A family is read from `config.json`; a model of no known family gets the generic profile and works
 as long as its tokenizer has a chat template. What a profile can't know (does this checkpoint know
-its own tool tags?) is looked up in the weights.
+its own tool tags?) is looked up in the weights. Python files that come with a checkpoint are a
+stranger's code: they run only where the user has said so, and only where they are needed.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness_adapters.engine.calls import CallFormat
 from harness_adapters.errors import ModelError
@@ -39,9 +41,7 @@ class ModelProfile:
     call_format: CallFormat
     """Used with the model's own template; a template without tools is replaced by ours."""
     lora_targets: str | tuple[str, ...]
-    """PEFT `target_modules`: `all-linear`, or module names."""
-    trust_remote_code: bool = False
-    """The architecture lives in the checkpoint's own Python files."""
+    """PEFT `target_modules` for `lora.targets = "auto"`: `all-linear`, or module names."""
     vllm_config_fields: tuple[tuple[str, str], ...] = ()
     """Fields vLLM wants in config.json, each with the field it equals when missing."""
 
@@ -67,7 +67,7 @@ PROFILES: dict[Family, ModelProfile] = {
             ("q_proj", "k_proj", "v_proj", "out_proj", "in_proj"),
             vllm_config_fields=(("conv_dim", "hidden_size"), ("block_dim", "hidden_size")),
         ),
-        ModelProfile(Family.LFM3, CallFormat.PYTHONIC, _LFM_TARGETS, trust_remote_code=True),
+        ModelProfile(Family.LFM3, CallFormat.PYTHONIC, _LFM_TARGETS),
         ModelProfile(Family.GENERIC, CallFormat.HERMES, "all-linear"),
     )
 }
@@ -84,20 +84,66 @@ def read_config(model_dir: Path) -> dict[str, Any]:
     return config
 
 
-def load_profile(model_dir: Path) -> ModelProfile:
-    """The profile of the model's family."""
-    kind = str(read_config(model_dir).get("model_type", ""))
+def profile_of(model_type: str) -> ModelProfile:
+    """The profile for a `model_type` of config.json; the generic one where it isn't known."""
     try:
-        return PROFILES[Family(kind)]
+        return PROFILES[Family(model_type)]
     except ValueError:
         return PROFILES[Family.GENERIC]
 
 
-def load_chat_format(model_dir: Path) -> ChatFormat:
+def load_profile(model_dir: Path) -> ModelProfile:
+    """The profile of the model's family."""
+    return profile_of(str(read_config(model_dir).get("model_type", "")))
+
+
+def load_chat_format(model_dir: Path, trust_remote_code: bool = False) -> ChatFormat:
     """How to talk to the model in `model_dir`. Raises ModelError when its tokenizer is missing."""
     from harness_adapters.engine.chat import TemplateChat
 
-    return TemplateChat.load(model_dir, load_profile(model_dir))
+    return TemplateChat.load(model_dir, load_profile(model_dir), trust_remote_code)
+
+
+_Loaded = TypeVar("_Loaded")
+
+
+def load_with_own_code(
+    load: Callable[[bool], _Loaded], model_dir: Path, *, allowed: bool
+) -> _Loaded:
+    """What `load` gives; its argument is transformers' `trust_remote_code`.
+
+    First without the checkpoint's own Python files: many name some in `auto_map` that transformers
+    has long had itself. Where it needs them, and the user allowed it, again with them. Raises
+    ModelError where it needs them and may not, and when they fail; else what `load` raises.
+    """
+    try:
+        return load(False)
+    except ValueError as error:
+        # transformers' only sign; the test with such a checkpoint finds out when it changes.
+        if "trust_remote_code" not in str(error):
+            raise
+    if not allowed:
+        raise ModelError(
+            f"{model_dir}: needs Python files of its own (auto_map), and running them is running "
+            "their author's code: read them, then allow it with model.trust_remote_code = true"
+        )
+    try:
+        return load(True)
+    except Exception as error:  # a stranger's code may raise anything
+        first = (str(error).splitlines() or ["no message"])[0]
+        raise ModelError(
+            f"{model_dir}: its own Python files fail: {type(error).__name__}: {first}"
+        ) from error
+
+
+def has_own_code(model_dir: Path) -> bool:
+    """Whether config or tokenizer name Python files that come with the checkpoint."""
+    try:
+        tokenizer = json.loads((model_dir / "tokenizer_config.json").read_text())
+    except (OSError, ValueError):
+        tokenizer = {}
+    parts = (read_config(model_dir), tokenizer if isinstance(tokenizer, dict) else {})
+    return any(bool(part.get("auto_map")) for part in parts)
 
 
 TWINS = 8

@@ -9,7 +9,12 @@ from pathlib import Path
 
 from harness_adapters.config import EngineSettings
 from harness_adapters.engine import Engine
-from harness_adapters.engine.models import load_chat_format, load_profile, read_config
+from harness_adapters.engine.models import (
+    has_own_code,
+    load_chat_format,
+    load_profile,
+    read_config,
+)
 from harness_adapters.errors import EngineError
 
 Progress = Callable[[str], None]
@@ -42,17 +47,19 @@ async def start_engine(
     log_dir: Path,
     progress: Progress = lambda _: None,
     dtype: str = "bfloat16",
+    trust_remote_code: bool = False,
 ) -> Engine:
     """The engine that `settings` ask for, ready to answer; says through `progress` which and why.
 
     `auto` is vLLM where it is installed and fits the machine, else the in-process fallback.
-    Raises EngineError, or ModelError when the model can't be read.
+    `trust_remote_code` lets a checkpoint that needs Python files of its own run them. Raises
+    EngineError, or ModelError when the model can't be read.
     """
-    end_ids = load_chat_format(model_dir).end_ids
+    end_ids = load_chat_format(model_dir, trust_remote_code).end_ids
     if settings.url:
         from harness_adapters.engine.vllm_server import VllmEngine
 
-        engine = await VllmEngine.attach(settings.url, end_ids=end_ids)
+        engine = await VllmEngine.attach(settings.url, model_dir, end_ids=end_ids)
         progress(f"engine: the running vLLM at {settings.url}, context {engine.max_context}")
         return engine
     device = vllm_device()
@@ -66,14 +73,27 @@ async def start_engine(
     context = context or settings.max_context
     if settings.kind in ("auto", "vllm") and device is not None:
         return await _start_vllm(
-            settings, model_dir, device, context, dtype, end_ids, log_dir, progress
+            settings,
+            model_dir,
+            device,
+            context,
+            dtype,
+            end_ids,
+            log_dir,
+            progress,
+            trust_remote_code and has_own_code(model_dir),
         )
     from harness_adapters.engine.transformers_engine import TransformersEngine
 
     reason = "as asked" if settings.kind == "transformers" else "no vLLM fits this machine"
     progress(f"engine: transformers in this process ({reason}); the slower fallback, {dtype}")
     return await TransformersEngine.start(
-        model_dir, dtype=dtype, max_context=context, end_ids=end_ids, threads=settings.threads
+        model_dir,
+        dtype=dtype,
+        max_context=context,
+        end_ids=end_ids,
+        threads=settings.threads,
+        trust_remote_code=trust_remote_code,
     )
 
 
@@ -86,6 +106,7 @@ async def _start_vllm(
     end_ids: list[int],
     log_dir: Path,
     progress: Progress,
+    trust_remote_code: bool,
 ) -> Engine:
     from harness_adapters.engine.vllm_options import ServerOptions
     from harness_adapters.engine.vllm_server import VllmEngine
@@ -104,7 +125,7 @@ async def _start_vllm(
         threads=settings.threads,
         kv_cache_gib=settings.kv_cache_gib,
         device=device,
-        trust_remote_code=profile.trust_remote_code,
+        trust_remote_code=trust_remote_code,
         config_fields=missing,
     )
     where = f"on the CPU, {settings.threads} thread(s)" if device == "cpu" else "on the GPU"

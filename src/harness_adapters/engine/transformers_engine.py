@@ -80,13 +80,20 @@ class TransformersEngine:
         end_ids: Sequence[int],
         threads: int = 1,
         cache_gib: float = 2.0,
+        trust_remote_code: bool = False,
     ) -> TransformersEngine:
         """Load the model (on the GPU where there is one). Raises ModelError."""
         import torch
 
         torch.set_num_threads(threads)
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        local = await asyncio.to_thread(LocalModel.load, model_dir, dtype=dtype, device=device)
+        local = await asyncio.to_thread(
+            LocalModel.load,
+            model_dir,
+            dtype=dtype,
+            device=device,
+            trust_remote_code=trust_remote_code,
+        )
         return cls(local, max_context=max_context, end_ids=end_ids, cache_gib=cache_gib)
 
     @property

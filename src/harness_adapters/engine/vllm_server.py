@@ -3,7 +3,8 @@
 Prompts go in as token ids and come out with the sampled ids and their log-probabilities, taken
 from the distribution that was sampled from (`processed_logprobs`, nothing but temperature), which
 is what makes importance ratios unbiased. Every adapter version gets its own name: vLLM keys its
-prefix cache by name, so a reused name would serve stale attention states.
+prefix cache by name, so a reused name would serve stale attention states. On a server that others
+use, too, names get a prefix that no other run has.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ import asyncio
 import contextlib
 import json
 import os
+import secrets
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from harness_adapters.engine import BASE, Completion, Sampling
+from harness_adapters.engine.served_model import check_served
 from harness_adapters.engine.vllm_options import (
     ServerOptions,
     server_arguments,
@@ -38,6 +42,12 @@ STOP_GRACE = 10.0
 """Seconds between asking the server to end and killing it."""
 READ_TIMEOUT = 900.0
 """Seconds for one answer: long queues on a small machine are no error."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Adapter:
+    served_as: str
+    path: Path
 
 
 class VllmEngine:
@@ -58,7 +68,10 @@ class VllmEngine:
         self._process = process
         self._log_file = log_file
         self._base_model = base_model
-        self._adapters: dict[str, Path] = {}
+        self._adapters: dict[str, _Adapter] = {}
+        self._sent: set[str] = set()  # names that the server may hold, also after a failed load
+        self._loading = asyncio.Lock()
+        self._prefix = "" if process else f"run-{secrets.token_hex(4)}-"
         self.url = url
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
         timeout = httpx.Timeout(READ_TIMEOUT, connect=10.0)
@@ -109,11 +122,12 @@ class VllmEngine:
         return engine
 
     @classmethod
-    async def attach(cls, url: str, *, end_ids: Sequence[int]) -> VllmEngine:
-        """Use a server that runs already; `close` leaves it running. Raises EngineError.
+    async def attach(cls, url: str, model_dir: Path, *, end_ids: Sequence[int]) -> VllmEngine:
+        """Use a server that runs already; `close` takes our adapters out and leaves it running.
 
         It must have been started with the flags of `server_arguments` that concern sampling and
-        adapters; the canary finds out when it wasn't.
+        adapters; the canary finds out when it wasn't. Raises EngineError, also for a server of
+        another model than the one in `model_dir`, as far as its names tell.
         """
         url = url.rstrip("/").removesuffix("/v1")
         engine = cls(url, max_context=0, end_ids=end_ids)
@@ -122,6 +136,7 @@ class VllmEngine:
             base = next(m for m in models if not m.get("parent"))
             engine._base_model = str(base["id"])
             engine._max_context = int(base["max_model_len"])
+            check_served(url, str(base.get("root") or base["id"]), model_dir)
         except (KeyError, StopIteration, TypeError, ValueError):
             await engine.close()
             raise EngineError(f"{url}: answers, but not as a vLLM server; check --engine") from None
@@ -180,44 +195,60 @@ class VllmEngine:
             return self._base_model
         if adapter not in self._adapters:
             raise EngineError(f"adapter {adapter!r} is not loaded; load_adapter comes first")
+        loaded = self._adapters[adapter]
         # vLLM reads an evicted adapter from disk again, and dies when it can't.
-        if not (self._adapters[adapter] / "adapter_config.json").is_file():
+        if not (loaded.path / "adapter_config.json").is_file():
             raise EngineError(
-                f"adapter {adapter!r}: its directory {self._adapters[adapter]} is gone; "
+                f"adapter {adapter!r}: its directory {loaded.path} is gone; "
                 "unload an adapter before deleting it"
             )
-        return adapter
+        return loaded.served_as
 
     async def load_adapter(self, name: str, path: Path) -> None:
-        """Make a PEFT directory servable under a new name; running requests go on."""
-        path = path.absolute()
-        if name == BASE or name in self._adapters:
-            raise EngineError(
-                f"adapter name {name!r} is taken; each version needs a new name, because the "
-                "server's prefix cache is keyed by it"
-            )
-        if not (path / "adapter_config.json").is_file():
-            raise EngineError(f"{path}: no adapter_config.json; not a PEFT adapter")
-        body = {"lora_name": name, "lora_path": str(path)}
-        await self._request("POST", "/v1/load_lora_adapter", body)
-        self._adapters[name] = path
+        """Make a PEFT directory servable under a new name; running requests go on.
+
+        Nothing to do where it is loaded already. Raises EngineError, also for a name that another
+        directory was loaded under.
+        """
+        path = path.resolve()
+        async with self._loading:  # so that two who want the same adapter load it once
+            loaded = self._adapters.get(name)
+            if loaded is not None and loaded.path == path:
+                return
+            if name == BASE or loaded is not None:
+                raise EngineError(
+                    f"adapter name {name!r} is taken; each version needs a new name, because the "
+                    "server's prefix cache is keyed by it"
+                )
+            if not (path / "adapter_config.json").is_file():
+                raise EngineError(f"{path}: no adapter_config.json; not a PEFT adapter")
+            new = _Adapter(f"{self._prefix}{name}", path)
+            body = {"lora_name": new.served_as, "lora_path": str(path)}
+            self._sent.add(new.served_as)
+            await self._request("POST", "/v1/load_lora_adapter", body)
+            self._adapters[name] = new
 
     async def unload_adapter(self, name: str) -> None:
         """Forget an adapter. Raises EngineError for a name that isn't loaded."""
-        if name not in self._adapters:
-            raise EngineError(f"adapter {name!r} is not loaded")
-        await self._request("POST", "/v1/unload_lora_adapter", {"lora_name": name})
-        del self._adapters[name]
+        async with self._loading:
+            if name not in self._adapters:
+                raise EngineError(f"adapter {name!r} is not loaded")
+            await self._take_out(self._adapters[name].served_as)
+            del self._adapters[name]
 
-    async def running_requests(self) -> int:
-        """Requests in the server now, running or waiting."""
-        response = await self._http.get("/metrics")
-        names = ("vllm:num_requests_running", "vllm:num_requests_waiting{")
-        lines = [line for line in response.text.splitlines() if line.startswith(names)]
-        return sum(int(float(line.rsplit(" ", 1)[1])) for line in lines)
+    async def _take_out(self, served_as: str) -> None:
+        await self._request("POST", "/v1/unload_lora_adapter", {"lora_name": served_as})
+        self._sent.discard(served_as)
 
     async def close(self) -> None:
-        """Stop the managed server and all its children; leave an attached one alone."""
+        """Stop a managed server and all its children; take our adapters out of an attached one."""
+        if self._process is None:
+            # Whatever is wrong with somebody else's server, it must not keep a run from ending.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(STOP_GRACE):
+                    for served_as in sorted(self._sent):
+                        with contextlib.suppress(EngineError):
+                            await self._take_out(served_as)
         await self._http.aclose()
         if self._process is None or self._process.returncode is not None:
             return
@@ -319,6 +350,13 @@ def _refused(response: httpx.Response, path: str) -> EngineError:
     except (ValueError, KeyError, TypeError):
         message = response.text.strip() or "no message"
     first = message.splitlines()[0][:300]
+    # vLLM also answers 404 for an adapter that it can't find, and then names it.
+    missing_route = response.status_code == httpx.codes.NOT_FOUND and "adapter" not in message
+    if path == "/v1/load_lora_adapter" and missing_route:
+        return EngineError(
+            "the inference server can't take adapters while it runs: start it with --enable-lora "
+            "and with VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 in its environment"
+        )
     if "maximum context length" in message or "max_model_len" in message:
         return ContextError(f"the prompt is too long for the engine: {first}")
     return EngineError(f"the inference server refused {path} ({response.status_code}): {first}")

@@ -1,20 +1,22 @@
 """Two arms on the same tasks: what changed, how sure that is, and what was left out.
 
-Only whole pairs count: a task's attempt of which both sessions were scored. Everything else is
-excluded by name, never averaged as 0. All figures of a comparison are over the same pairs.
+Only whole pairs count (`pairs`): a task's attempt of which both sessions were scored. Everything
+else is excluded by name, never averaged as 0. All figures of a comparison are over the same pairs;
+families that training never saw stand apart.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from harness_adapters.errors import StoreError
 from harness_adapters.evaluation.headline import headline
-from harness_adapters.evaluation.results import Calls, Comparison, Exclusion, Rate, Row
+from harness_adapters.evaluation.pairs import Pair, Selection, matching, select, solved
+from harness_adapters.evaluation.results import Calls, Comparison, Rate, Row
 from harness_adapters.evaluation.statistics import (
     Discordance,
     Estimate,
@@ -34,42 +36,21 @@ from harness_adapters.records import Phase, Rollout
 __all__ = [
     "Calls",
     "Comparison",
-    "Exclusion",
     "Pair",
     "Rate",
     "Row",
+    "Selection",
     "busy_seconds",
     "compare",
-    "exclusion_reason",
     "headline",
-    "pair_up",
+    "matching",
     "plain",
     "rate",
+    "select",
+    "solved",
+    "summarise",
     "to_json",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """One attempt at one task by both arms, both scored."""
-
-    base: Rollout
-    treatment: Rollout
-
-    @property
-    def task(self) -> str:
-        """The task both met."""
-        return self.base.task
-
-    @property
-    def family(self) -> str:
-        """The task's family."""
-        return self.base.family
-
-    @property
-    def family_level(self) -> tuple[str, int]:
-        """Family and difficulty."""
-        return self.base.family, self.base.level
 
 
 def compare(
@@ -79,30 +60,47 @@ def compare(
     treatment: str = "pi",
     unseen_families: Collection[str] = (),
     phase: Phase = Phase.TEST,
+    played: Mapping[str, str] | None = None,
+    temperature: float | None = None,
 ) -> Comparison:
     """Pair the two arms' sessions of a phase. Raises StoreError where no whole pair exists.
 
     The figures are over families that training had tasks of; `unseen_families` are reported apart
     (`Comparison.unseen`), and are the whole comparison only where there is no other task.
+
+    `played` (arm -> name of the adapter that plays it) and `temperature` restrict the arms to
+    sessions played so; others under the same label are excluded and counted.
     """
-    chosen = [r for r in rollouts if r.phase == phase and r.arm in (base, treatment)]
-    pairs, excluded = pair_up(chosen, base, treatment)
+    return summarise(
+        select(
+            rollouts,
+            base=base,
+            treatment=treatment,
+            unseen_families=unseen_families,
+            phase=phase,
+            played=played,
+            temperature=temperature,
+        )
+    )
+
+
+def summarise(selection: Selection) -> Comparison:
+    """All figures of a selection. Raises StoreError where no whole pair exists."""
+    base, treatment, unseen = selection.base, selection.treatment, selection.unseen_families
+    pairs, everything = selection.quoted, [*selection.quoted, *selection.apart]
     if not pairs:
         raise StoreError(
-            f"nothing to compare: no task has a scored {phase} session of both {base} and "
-            f"{treatment}; finish the evaluation first"
+            f"nothing to compare: no task has a scored session of both {base} and {treatment}; "
+            "finish the evaluation first"
         )
-    unseen = set(unseen_families)
-    everything = pairs
-    pairs = [p for p in everything if p.family not in unseen] or everything
     attempts = Counter(p.task for p in pairs)
     by_task = _difference(pairs, lambda p: p.task)
     discordant = _discordance(pairs)
     ends: dict[str, dict[str, int]] = {}
     for arm in (base, treatment):
-        counts = Counter(str(r.end) for r in chosen if r.arm == arm)
+        counts = Counter(str(r.end) for r in selection.sessions if r.arm == arm)
         ends[arm] = dict(counts.most_common())
-    solved_by_both = [p for p in pairs if _solved(p.base) and _solved(p.treatment)]
+    solved_by_both = [p for p in pairs if solved(p.base) and solved(p.treatment)]
     return Comparison(
         base=base,
         treatment=treatment,
@@ -131,25 +129,25 @@ def compare(
         unseen=_part("unseen families", [p for p in everything if p.family in unseen], unseen=True),
         calls=_calls(pairs),
         calls_both_solved=_calls(solved_by_both) if solved_by_both else None,
-        excluded=excluded,
+        excluded=selection.excluded,
         ends=ends,
-        sessions=len(chosen),
-        minutes=busy_seconds(chosen) / 60,
+        sessions=len(selection.sessions),
+        minutes=busy_seconds(selection.sessions) / 60,
     )
 
 
 def rate(rollouts: Iterable[Rollout]) -> Rate:
     """Pass rate of scored sessions: Wilson's interval, or clustered by task with repetitions."""
     scored = [r for r in rollouts if r.reward is not None]
-    solved = [_solved(r) for r in scored]
+    outcomes = [solved(r) for r in scored]
     tasks = [r.task for r in scored]
     if not scored:
         return Rate(0, 0, 0.0, None)
-    interval: Interval | None = wilson(sum(solved), len(solved))
-    if len(set(tasks)) < len(tasks) and 0 < sum(solved) < len(solved):
-        clustered = clustered_mean(solved, tasks).interval
+    interval: Interval | None = wilson(sum(outcomes), len(outcomes))
+    if len(set(tasks)) < len(tasks) and 0 < sum(outcomes) < len(outcomes):
+        clustered = clustered_mean(outcomes, tasks).interval
         interval = clustered.clipped(0, 1) if clustered else None
-    return Rate(sum(solved), len(solved), sum(solved) / len(solved), interval)
+    return Rate(sum(outcomes), len(outcomes), sum(outcomes) / len(outcomes), interval)
 
 
 def busy_seconds(rollouts: Iterable[Rollout]) -> float:
@@ -159,11 +157,6 @@ def busy_seconds(rollouts: Iterable[Rollout]) -> float:
         total += max(0.0, stop - max(start, reached))
         reached = max(reached, stop)
     return total
-
-
-def exclusion_reason(rollout: Rollout) -> str:
-    """Why a session without a reward is left out: how it ended, or that its score is unusable."""
-    return "verifier" if rollout.end.scorable else str(rollout.end)
 
 
 def to_json(comparison: Comparison) -> dict[str, Any]:
@@ -181,40 +174,8 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _solved(rollout: Rollout) -> bool:
-    if rollout.correct is None:
-        return (rollout.score or 0.0) >= 1.0
-    return rollout.correct
-
-
-def pair_up(
-    rollouts: Iterable[Rollout], base: str, treatment: str
-) -> tuple[list[Pair], list[Exclusion]]:
-    """Whole pairs in task order, and what was left out, counted; rollouts of the two arms only."""
-    reasons: Counter[tuple[str, str]] = Counter()
-    scored: dict[tuple[str, str, int], dict[str, Rollout]] = {}
-    for rollout in sorted(rollouts, key=lambda r: (r.started, r.id)):
-        if rollout.reward is None:
-            reasons[rollout.arm, exclusion_reason(rollout)] += 1
-            continue
-        sides = scored.setdefault((rollout.harness, rollout.task, rollout.attempt), {})
-        # A repeated session never replaces the first: nobody can run until the result pleases.
-        if rollout.arm in sides:
-            reasons[rollout.arm, "repeated"] += 1
-        else:
-            sides[rollout.arm] = rollout
-    pairs: list[Pair] = []
-    for _, sides in sorted(scored.items()):
-        if len(sides) == 2:
-            pairs.append(Pair(sides[base], sides[treatment]))
-        else:
-            reasons[next(iter(sides)), "no partner"] += 1
-    excluded = [Exclusion(arm, reason, n) for (arm, reason), n in sorted(reasons.items())]
-    return pairs, excluded
-
-
 def _outcomes(pairs: Sequence[Pair]) -> tuple[list[bool], list[bool]]:
-    return [_solved(p.base) for p in pairs], [_solved(p.treatment) for p in pairs]
+    return [solved(p.base) for p in pairs], [solved(p.treatment) for p in pairs]
 
 
 def _difference(pairs: Sequence[Pair], cluster: Callable[[Pair], Hashable]) -> Estimate:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness_adapters.engine import BASE
+from harness_adapters.errors import EngineError
 from harness_adapters.evaluation.plan import PlannedSession
 from harness_adapters.progress import Reporter
 from harness_adapters.records import Phase, Rollout
@@ -42,9 +44,6 @@ async def execute(
     """Run what is planned, keep each rollout in the store, return them in the plan's order."""
     by_label = {arm.label: arm for arm in arms}
     by_id = {task.id: task for task in tasks}
-    for arm in arms:
-        if arm.path is not None:
-            await stack.engine.load_adapter(arm.adapter, arm.path)
     plans = [
         SessionPlan(
             task=by_id[session.task],
@@ -68,4 +67,13 @@ async def execute(
         shares = (f"{k} {sum(v) / len(v):.0%}" for k, v in solved.items() if v)
         reporter.advance(1, ", ".join(shares))
 
-    return await Pool(stack.runner, concurrency, store.add).run(plans, note)
+    mounted = [arm for arm in arms if arm.path is not None]
+    try:
+        for arm in mounted:
+            assert arm.path is not None
+            await stack.engine.load_adapter(arm.adapter, arm.path)
+        return await Pool(stack.runner, concurrency, store.add).run(plans, note)
+    finally:
+        for arm in mounted:
+            with contextlib.suppress(EngineError):  # a dead engine holds nothing
+                await stack.engine.unload_adapter(arm.adapter)

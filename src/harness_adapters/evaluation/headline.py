@@ -17,10 +17,31 @@ def headline(
     time = c.minutes if minutes is None else minutes
     return (
         f"{c.treatment}: {c.base_rate.value:.0%} -> {c.treatment_rate.value:.0%}, {difference} "
-        f"pass@1 on {c.tasks} held-out {_plural(c.tasks, 'task')}{_doubt(c)}, "
+        f"pass@1 on {c.tasks} held-out {_plural(c.tasks, 'task')}{_kind(c)}{_doubt(c)}, "
         f"{_calls_phrase(c.calls)}, {count:,} {_plural(count, 'session')}, "
         f"{_minutes(time)}"
     )
+
+
+def apart(comparison: Comparison) -> str:
+    """The second sentence: families that only the test split has, and the harder interval."""
+    parts: list[str] = []
+    row = comparison.unseen
+    if row is not None and comparison.seen is not None:
+        parts.append(
+            f"families never trained on: {row.base.value:.0%} -> {row.treatment.value:.0%}, "
+            f"{_points(row.difference.value)}{_bracket(row.difference.interval)} points "
+            f"on {row.tasks} {_plural(row.tasks, 'task')}"
+        )
+    family = comparison.by_family.interval
+    if family is not None:
+        parts.append(f"clustered by family the interval is{_bracket(family)}")
+    return "; ".join(parts)
+
+
+def _kind(c: Comparison) -> str:
+    """Said where the figures are not over families that training had tasks of."""
+    return " of families never trained on" if c.seen is None else ""
 
 
 def _doubt(c: Comparison) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from harness_adapters.errors import TaskError
 from harness_adapters.records import Phase, Rollout
+from harness_adapters.tasks.dataset import instance_hash
 from harness_adapters.tasks.task import Task
 
 
@@ -64,8 +65,16 @@ class PairedPlan:
         return planned
 
     def missing(self, done: Iterable[Rollout]) -> list[PlannedSession]:
-        """The sessions that `done` (a store's rollouts) doesn't hold, same order."""
-        finished = {(r.arm, r.task, r.attempt) for r in done if r.phase == self.phase}
+        """The sessions that `done` doesn't hold with a reward, same order.
+
+        `done` is a store's rollouts as `pairs.matching` leaves them: what another adapter played
+        under an arm's label is not done. A session that infrastructure broke is played again.
+        """
+        finished = {
+            (r.arm, r.task, r.attempt)
+            for r in done
+            if r.phase == self.phase and r.reward is not None
+        }
         return [s for s in self.sessions() if (s.arm, s.task, s.attempt) not in finished]
 
 
@@ -73,34 +82,6 @@ def attempt_seed(seed: int, task: str, attempt: int) -> int:
     """Sampling seed in [0, 2^31) of one attempt at one task, the same for every arm."""
     digest = hashlib.sha256(f"{seed}/{task}/{attempt}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1
-
-
-def content_hash(task: Task) -> str:
-    """sha256 (hex) of what the agent meets: the instruction and every file of `environment/`.
-
-    Names, seeds, tests and solutions are left out, so that a copy under another name is found.
-    """
-    digest = hashlib.sha256()
-    parts = [("instruction", " ".join(task.instruction.split()).encode())]
-    environment = task.root / "environment"
-    for path in sorted(environment.rglob("*")):
-        if path.is_file():
-            parts.append((path.relative_to(environment).as_posix(), path.read_bytes()))
-    for name, content in parts:
-        digest.update(f"{len(name)} {len(content)} {name}\n".encode())
-        digest.update(content)
-    return digest.hexdigest()
-
-
-def duplicates(tasks: Iterable[Task]) -> list[tuple[str, str]]:
-    """Pairs (earlier id, later id) of tasks with the same content."""
-    first: dict[str, str] = {}
-    pairs: list[tuple[str, str]] = []
-    for task in tasks:
-        earlier = first.setdefault(content_hash(task), task.id)
-        if earlier != task.id:
-            pairs.append((earlier, task.id))
-    return pairs
 
 
 def check_held_out(train: Sequence[Task], validation: Sequence[Task], test: Sequence[Task]) -> None:
@@ -112,7 +93,7 @@ def check_held_out(train: Sequence[Task], validation: Sequence[Task], test: Sequ
     for split, tasks in (("train", train), ("validation", validation), ("test", test)):
         fresh: dict[str, tuple[str, str]] = {}
         for task in tasks:
-            for key in (f"id {task.id}", content_hash(task)):
+            for key in (f"id {task.id}", instance_hash(task)):
                 if key in seen:
                     other_split, other = seen[key]
                     raise TaskError(

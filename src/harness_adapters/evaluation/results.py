@@ -60,7 +60,11 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything a paired evaluation says. Rates and differences are shares in [-1, 1]."""
+    """Everything a paired evaluation says. Rates and differences are shares in [-1, 1].
+
+    From `tasks` to `pass_at`, and of `calls`, all figures are over the same pairs: those of
+    families that training had tasks of (of all families where it had none of these).
+    """
 
     base: str
     treatment: str
@@ -85,19 +89,20 @@ class Comparison:
     pass_at: dict[int, tuple[float, float]]
     """k -> (base, treatment), over tasks with at least k attempts by both arms."""
     families: list[Row]
+    """Every family, those that training never saw last (`Row.unseen`)."""
     family_levels: list[Row]
     seen: Row | None
     """All families that training could meet, together."""
     unseen: Row | None
-    """All families that appear in the test split only."""
+    """All families that appear in the test split only; not part of the figures above."""
     calls: Calls
-    """On all pairs: the figure to quote."""
+    """On all quoted pairs: the figure to quote."""
     calls_both_solved: Calls | None
     """On pairs that both arms solved; conditions on the outcome, so never quoted alone."""
     excluded: list[Exclusion]
     ends: dict[str, dict[str, int]]
     """arm -> how its sessions ended -> number, excluded sessions included."""
     sessions: int
-    """All sessions of both arms, excluded ones included."""
+    """All sessions of both arms, on all families, those without a partner or a reward included."""
     minutes: float
     """Time during which at least one of them ran."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness_adapters.errors import SandboxError
 from harness_adapters.harness import HOME, pi
-from harness_adapters.sandbox.bubblewrap import UID, find_bwrap
+from harness_adapters.sandbox.command import UID, find_bwrap
 
 
 def warm(root: Path) -> str:

@@ -145,12 +145,16 @@ async def warm_start_in_process(
     on_step: Callable[[int, float], None] | None = None,
     threads: int = 2,
     save_at: Sequence[int] = (),
+    dtype: str = "bfloat16",
+    device: str = "auto",
+    token_budget: int = 2048,
+    trust_remote_code: bool = False,
 ) -> dict[str, Any]:
     """Warm-start on rollouts of the store in `run_dir`, in a process of its own, into `out`.
 
-    `on_step` gets each step (from 1) and its loss. Returns the process's last line: `path`,
-    `losses`, `snapshots` (`out-s<step>` for each of `save_at`), `demonstrations`, `note`.
-    Raises LearnerError. Cancelling ends the process.
+    The same ids in the same order give the same weights. `on_step` gets each step (from 1) and its
+    loss. Returns the process's last line: `path`, `losses`, `snapshots` (`out-s<step>` for each of
+    `save_at`), `demonstrations`, `note`. Raises LearnerError. Cancelling ends the process.
     """
     log = run_dir / "warm-start.log"
     process = await _spawn(["harness_adapters.learner.warm_start_process"], log, threads)
@@ -162,6 +166,10 @@ async def warm_start_in_process(
         "rollouts": list(rollout_ids),
         "threads": threads,
         "save_at": list(save_at),
+        "dtype": dtype,
+        "device": device,
+        "token_budget": token_budget,
+        "trust_remote_code": trust_remote_code,
     }
     assert process.stdin is not None
     assert process.stdout is not None
@@ -193,7 +201,7 @@ async def _spawn(arguments: list[str], log: Path, threads: int) -> asyncio.subpr
     }
     with log.open("ab") as errors:
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", *arguments,
+            sys.executable, "-m", *arguments, "--parent", str(os.getpid()),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors,
             env=environment, limit=LINE_LIMIT, start_new_session=True,
         )  # fmt: skip

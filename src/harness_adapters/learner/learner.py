@@ -41,7 +41,12 @@ class Learner:
         self._harness = harness
         self._adapters = run / "adapters"
         self._checkpoints = run / "checkpoints" / harness
-        base = load_base(model_dir, dtype=settings.model.dtype, device=settings.train.device)
+        base = load_base(
+            model_dir,
+            dtype=settings.model.dtype,
+            device=settings.train.device,
+            trust_remote_code=settings.model.trust_remote_code,
+        )
         self._model = add_lora(base, settings.lora, seed=settings.train.seed)
         trained = [(n, p) for n, p in self._model.named_parameters() if p.requires_grad]
         self._masters = MasterWeights(trained)
@@ -116,8 +121,7 @@ class Learner:
         name, _ = self.publish() if not enough else self._publish_new()
         self.step = step
         self._results[step] = StepResult(metrics, name, self.version)
-        if step % self._settings.checkpoint_every == 0:
-            self.save()
+        self.save()
         return self._results[step]
 
     def _again(self, step: int) -> StepResult:

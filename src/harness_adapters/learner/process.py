@@ -1,6 +1,6 @@
 """The learner's own process: JSON lines on standard input and output.
 
-    python -m harness_adapters.learner RUN_DIR --harness pi --model DIR
+    python -m harness_adapters.learner RUN_DIR --harness pi --model DIR [--parent PID]
 
 One request per line, one answer per line, in order:
 
@@ -12,7 +12,8 @@ One request per line, one answer per line, in order:
 
 The first line says that it's ready: {"ok", "ready", "step", "version", "note"}. A request that
 fails is answered {"ok": false, "error": one line}. Rollouts are read from the run's store; settings
-from its `config.toml`; the model from `--model`, else from the store's fact `model_dir`.
+from its `config.toml`; the model from `--model`, else from the store's fact `model_dir`. It ends
+with its input, and with `--parent` also when that process, the one that started it, dies.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from typing import Any
 
 from harness_adapters import config
 from harness_adapters.errors import HarnessAdaptersError, LearnerError
+from harness_adapters.learner.asked import asked_rollouts
 from harness_adapters.learner.wire import say, take_standard_output
+from harness_adapters.lifeline import end_with
 from harness_adapters.store import Store
 
 NICENESS = 5
@@ -40,7 +43,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("run_dir", type=Path)
     parser.add_argument("--harness", required=True)
     parser.add_argument("--model", type=Path, help="model directory (else the run's own)")
+    parser.add_argument("--parent", type=int, help="end when this process, which starts us, dies")
     options = parser.parse_args(arguments)
+    if options.parent is not None:
+        end_with(options.parent)
     wire = take_standard_output()
     os.nice(NICENESS)
     try:
@@ -116,11 +122,7 @@ class _Server:
                 raise LearnerError(f"unknown request {other!r}")
 
     def _update(self, step: int, ids: list[str]) -> dict[str, Any]:
-        rollouts = self._store.rollouts(ids=ids)
-        if len(rollouts) != len(set(ids)):
-            missing = sorted(set(ids) - {r.id for r in rollouts})
-            raise LearnerError(f"step {step}: the run has no rollout {missing[0]}")
-        result = self._learner.update(step, rollouts)
+        result = self._learner.update(step, asked_rollouts(self._store, ids))
         path = self._learner.adapter_path(result.adapter)
         return {
             "step": step,

@@ -69,6 +69,7 @@ def warm_start(
     dtype: str = "bfloat16",
     device: str = "auto",
     token_budget: int = 2048,
+    trust_remote_code: bool = False,
     progress: Progress | None = None,
     save_at: Collection[int] = (),
 ) -> WarmStartResult:
@@ -82,7 +83,10 @@ def warm_start(
     if not sessions:
         raise LearnerError("warm start: no demonstration has any turn; record some first")
     torch.manual_seed(settings.seed)
-    model = load_base(model_dir, dtype=dtype, device=device)
+    model = load_base(model_dir, dtype=dtype, device=device, trust_remote_code=trust_remote_code)
+    side_files = [*SIDE_FILES]
+    if trust_remote_code:
+        side_files += [file.name for file in model_dir.glob("*.py")]
     forward, note = choose_forward(model, token_budget=token_budget)
     masters = MasterWeights((n, p) for n, p in model.named_parameters() if p.requires_grad)
     optimizer = torch.optim.AdamW(
@@ -102,8 +106,9 @@ def warm_start(
         if progress:
             progress(step + 1, settings.steps, losses[-1])
         if step + 1 in save_at:
-            snapshots[step + 1] = _save(model, model_dir, out.with_name(f"{out.name}-s{step + 1}"))
-    _save(model, model_dir, out)
+            snapshot = out.with_name(f"{out.name}-s{step + 1}")
+            snapshots[step + 1] = _save(model, model_dir, snapshot, side_files)
+    _save(model, model_dir, out, side_files)
     return WarmStartResult(out, losses, snapshots, len(sessions), note)
 
 
@@ -138,8 +143,8 @@ def _step(forward: Any, masters: MasterWeights, optimizer: Any, rows: list[Row])
     return total
 
 
-def _save(model: Any, source: Path, out: Path) -> Path:
-    """Weights, config, tokenizer, chat template and generation config; whole or not at all."""
+def _save(model: Any, source: Path, out: Path, side_files: Sequence[str]) -> Path:
+    """Weights, config and `side_files` of the source that are there; whole or not at all."""
     temporary = out.with_name(f".{out.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +153,7 @@ def _save(model: Any, source: Path, out: Path) -> Path:
         model.save_pretrained(temporary)
     finally:
         model.config.use_cache = False
-    for name in SIDE_FILES:
+    for name in side_files:
         if (source / name).is_file():
             shutil.copy2(source / name, temporary / name)
     shutil.rmtree(out, ignore_errors=True)

@@ -1,32 +1,40 @@
 """The warm start as a process of its own, so that its memory is free before an engine starts.
 
-    python -m harness_adapters.learner.warm_start_process
+    python -m harness_adapters.learner.warm_start_process [--parent PID]
 
 reads one JSON line from standard input (`run_dir`, `model_dir`, `out`, `settings`, `rollouts`,
-`threads`, `save_at`: see `client.warm_start_in_process`) and prints one JSON line per step
-(`{"step", "steps", "loss"}`) and a last one (`{"ok": true, ...}` or `{"ok": false, "error": ...}`).
-Compute type, device and micro-batch size come from the run's `config.toml` where it has one.
+`threads`, `save_at`, `dtype`, `device`, `token_budget`, `trust_remote_code`: see
+`client.warm_start_in_process`) and prints one JSON line per step (`{"step", "steps", "loss"}`) and
+a last one (`{"ok": true, ...}` or `{"ok": false, "error": ...}`). With `--parent` it ends when that
+process, the one that started it, dies.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from harness_adapters import config
 from harness_adapters.config import WarmStartSettings
 from harness_adapters.errors import HarnessAdaptersError
+from harness_adapters.learner.asked import asked_rollouts
 from harness_adapters.learner.wire import say, take_standard_output
+from harness_adapters.lifeline import end_with
 from harness_adapters.store import Store
 
 Say: TypeAlias = Callable[[dict[str, Any]], None]
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Run one warm start; exit status 0 if it was saved."""
+    parser = argparse.ArgumentParser(prog="harness-adapters warm start")
+    parser.add_argument("--parent", type=int, help="end when this process, which starts us, dies")
+    options = parser.parse_args(arguments)
+    if options.parent is not None:
+        end_with(options.parent)
     wire = take_standard_output()
     try:
         request = json.loads(sys.stdin.readline())
@@ -38,11 +46,8 @@ def main() -> int:
 
 
 def _run(request: dict[str, Any], report: Say) -> dict[str, Any]:
-    run = Path(request["run_dir"])
-    file = run / "config.toml"
-    settings = config.load(file if file.is_file() else None)
-    store = Store.existing(run)
-    demonstrations = store.rollouts(ids=request["rollouts"])
+    store = Store.existing(Path(request["run_dir"]))
+    demonstrations = asked_rollouts(store, request["rollouts"])
     store.close()
     import torch
 
@@ -54,9 +59,10 @@ def _run(request: dict[str, Any], report: Say) -> dict[str, Any]:
         demonstrations,
         WarmStartSettings.model_validate(request["settings"]),
         Path(request["out"]),
-        dtype=settings.model.dtype,
-        device=settings.train.device,
-        token_budget=settings.train.token_budget,
+        dtype=request["dtype"],
+        device=request["device"],
+        token_budget=request["token_budget"],
+        trust_remote_code=request["trust_remote_code"],
         progress=lambda step, steps, loss: report({"step": step, "steps": steps, "loss": loss}),
         save_at=request["save_at"],
     )

@@ -77,7 +77,7 @@ def rates(arms: Sequence[ArmRate], width: int) -> str:
 
 
 def dumbbells(rows: Sequence[Row], base: str, treatment: str, width: int) -> str:
-    """Each family-level from the base's pass rate to the treatment's, with counts."""
+    """Each family, or family at one level, from the base's pass rate to the treatment's."""
     left, right = (150, 110) if width > 500 else (112, 76)
     scale = Scale(0, 1, left + 8, width - right - 8)
     parts: list[str] = []
@@ -88,19 +88,11 @@ def dumbbells(rows: Sequence[Row], base: str, treatment: str, width: int) -> str
     for share in (0, 0.5, 1):
         parts.append(text(scale(share), 14, percent(share), style="tick", anchor="middle"))
     body: list[str] = []
-    unseen = False
     for row in rows:
-        if row.unseen and not unseen:
-            unseen = True
-            y += 12
-            body.append(text(0, y + 4, "families never met in training", style="tick accent-text"))
-            y += 22
         body += _dumbbell(row, y, scale, base, treatment, width)
         y += 22
     grid = [line(scale(s), 22, scale(s), y - 8, "grid") for s in (0, 0.25, 0.5, 0.75, 1)]
-    return drawing(
-        width, y, f"Pass rate by family and level, {base} to {treatment}", grid + parts + body
-    )
+    return drawing(width, y, f"Pass rate by {kind}, {base} to {treatment}", grid + parts + body)
 
 
 def _dumbbell(row: Row, y: float, scale: Scale, base: str, treatment: str, width: int) -> list[str]:
@@ -210,12 +202,15 @@ def curves(
     points = [p for s in [*series, *(band or ())] for p in s.points]
     low = min([v for _, v in points] + [b for b in bounds[:1] if b is not None])
     high = max([v for _, v in points] + [b for b in bounds[1:] if b is not None])
+    if high <= low and bounds[0] is not None:  # flat on its bound: nothing lies below it
+        high = low + 1
     marks = ticks(low, high, 4)
     up = Scale(marks[0], marks[-1], bottom, 34)
-    across = _steps([x for x, _ in points], left, width)
+    steps = [x for x, _ in points]
+    across = _steps(steps, left, width)
     parts = [text(0, 13, title, style="label strong")]
     parts += [_grid(mark, up, left, width, form) for mark in marks]
-    parts += _step_labels(across, bottom)
+    parts += _step_labels(across, steps, bottom)
     if kept is not None and across.low <= kept <= across.high:
         parts.append(line(across(kept), 34, across(kept), bottom, "kept"))
     parts += _legend(series if legend and len(series) > 1 else [], width)
@@ -245,7 +240,7 @@ def stacks(title: str, layers: Sequence[Series], *, width: int = 340) -> str:
     bar = max(2.0, min(16.0, (width - left) / (len(steps) + 1) * 0.72))
     parts = [text(0, 13, title, style="label strong")]
     parts += [_grid(mark, up, left, width, number) for mark in marks]
-    parts += _step_labels(across, bottom)
+    parts += _step_labels(across, steps, bottom)
     parts += _legend(layers, width)
     reached = dict.fromkeys(steps, 0.0)
     for layer in layers:
@@ -283,10 +278,10 @@ def _steps(steps: Sequence[float], left: float, width: float) -> Scale:
     return Scale(low, high, left + 6, width - 6)
 
 
-def _step_labels(across: Scale, bottom: float) -> list[str]:
+def _step_labels(across: Scale, steps: Sequence[float], bottom: float) -> list[str]:
     marks = sorted({round(m) for m in ticks(across.low, across.high, 5)})
     return [
         text(across(m), bottom + 17, m, style="tick", anchor="middle")
         for m in marks
-        if across.low <= m <= across.high
+        if min(steps) <= m <= max(steps)
     ]

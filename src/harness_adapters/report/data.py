@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness_adapters.evaluation.compare import (
     Comparison,
+    Selection,
     busy_seconds,
-    compare,
     headline,
+    matching,
     rate,
+    select,
+    summarise,
 )
+from harness_adapters.evaluation.results import Rate
 from harness_adapters.records import Phase, Rollout
 from harness_adapters.report.charts import ArmRate
 from harness_adapters.store import Store
@@ -23,18 +26,61 @@ BASE, RAW, ORACLE = "base", "raw", "oracle"
 
 
 @dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What the run says it evaluates: the store's fact `evaluation`; all None where it is silent.
+
+    Sessions of another adapter, another temperature or other tasks are no part of the result.
+    """
+
+    base: str
+    treatment: str
+    played: dict[str, str] | None = None
+    """Arm -> name of the adapter that plays it."""
+    temperature: float | None = None
+    tasks: frozenset[str] | None = None
+
+    def test_sessions(self, rollouts: list[Rollout]) -> list[Rollout]:
+        """The test sessions on its tasks, of any arm."""
+        test = (r for r in rollouts if r.phase is Phase.TEST)
+        return [r for r in test if self.tasks is None or r.task in self.tasks]
+
+
+@dataclass(frozen=True, slots=True)
+class RawSample:
+    """The raw model on some of the tasks that are quoted, and the arms on the same ones."""
+
+    rate: Rate
+    tasks: int
+    of_tasks: int | None
+    """How many tasks the base and the adapter met; None before they did."""
+    base: Rate | None
+    treatment: Rate | None
+
+
+@dataclass(frozen=True, slots=True)
+class WarmStart:
+    """How the base was made: the store's fact `warm_base`."""
+
+    key: str
+    demonstrations: int
+    seconds: float
+    """Demonstrations and supervised steps, when they were made; a later run finds them cached."""
+    losses: list[float]
+    """One per supervised step."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunData:
     """A run as the report needs it. Rollouts come without their turns."""
 
     name: str
     harness: str
-    treatment: str
-    """Label of the arm that is compared with the base."""
     settings: dict[str, Any]
     environment: dict[str, Any]
     dataset: dict[str, Any]
     best: dict[str, Any] | None
     timing: dict[str, float]
+    """Seconds by part of the run; "warm start" is what it took, not what finding it took."""
     facts: dict[str, Any]
     """Other facts worth showing, by name."""
     steps: list[dict[str, Any]]
@@ -42,29 +88,71 @@ class RunData:
     validations: list[dict[str, Any]]
     """Metrics of validation points, by step."""
     rollouts: list[Rollout]
+    evaluation: Evaluation
+    selection: Selection
+    """The pairs of the result; none where both arms haven't been played."""
     comparison: Comparison | None
-    arms: list[ArmRate]
+    raw: RawSample | None
+    warm: WarmStart | None
 
     @property
-    def unseen_families(self) -> Collection[str]:
-        """Families that only the test split has."""
-        return set(self.dataset.get("unseen_families") or ())
+    def treatment(self) -> str:
+        """Label of the arm that is compared with the base."""
+        return self.evaluation.treatment
 
     @property
     def minutes(self) -> float:
-        """Wall time of the whole run so far."""
-        spent = sum(self.timing.values()) or busy_seconds(self.rollouts)
-        return spent / 60
+        """Wall time of the whole run so far, its warm start included.
+
+        A part that is still going has no timing yet: then what its sessions took counts.
+        """
+        warm = self.warm.seconds if self.warm is not None else 0.0
+        return max(sum(self.timing.values()), busy_seconds(self.rollouts) + warm) / 60
+
+    @property
+    def phases(self) -> dict[str, int]:
+        """Sessions of the whole run by phase, in the order that they are made in."""
+        counts = Counter(r.phase for r in self.rollouts)
+        if self.warm is not None:
+            counts[Phase.DEMONSTRATION] = max(counts[Phase.DEMONSTRATION], self.warm.demonstrations)
+        return {str(phase): counts[phase] for phase in Phase if counts[phase]}
+
+    @property
+    def sessions(self) -> int:
+        """All sessions of the run, the demonstrations of its warm start included."""
+        return sum(self.phases.values())
 
     @property
     def warm_started(self) -> bool:
         """Whether the base is a supervised start and not the model as it comes."""
-        return bool((self.settings.get("warm_start") or {}).get("steps", 0))
+        steps = (self.settings.get("warm_start") or {}).get("steps", 0)
+        return self.warm is not None or bool(steps)
+
+    @property
+    def unplayed(self) -> int:
+        """Tasks of the evaluation that an arm has no session on yet."""
+        return sum(
+            1
+            for task in self.evaluation.tasks or ()
+            if {r.arm for r in self.selection.sessions if r.task == task}
+            < {self.evaluation.base, self.treatment}
+        )
+
+    @property
+    def arms(self) -> list[ArmRate]:
+        """Raw model, base, adapter: those that played; the last two over the same pairs."""
+        arms: list[ArmRate] = []
+        if self.raw is not None:
+            arms.append(ArmRate("raw model, a sample", self.raw.rate, "raw"))
+        if (c := self.comparison) is not None:
+            arms.append(ArmRate(c.base, c.base_rate, "base"))
+            arms.append(ArmRate(f"adapter {c.treatment}", c.treatment_rate, "treatment"))
+        return arms
 
     def headline(self) -> str:
         """The sentence on top: the result, or how far the run has come."""
         if self.comparison is not None:
-            return headline(self.comparison, sessions=len(self.rollouts), minutes=self.minutes)
+            return headline(self.comparison, sessions=self.sessions, minutes=self.minutes)
         if self.validations:
             first, last = self.validations[0], self.validations[-1]
             now = f"validation {first['validation/pass_rate']:.0%}"
@@ -90,28 +178,35 @@ def read_run(root: Path) -> RunData:
             _table(settings.get("harness")).get("name")
             or (rollouts[0].harness if rollouts else "agent")
         )
-        treatment = _treatment(rollouts, harness)
-        comparison = None
-        played = {r.arm for r in rollouts if r.phase is Phase.TEST and r.reward is not None}
-        if {BASE, treatment} <= played:
-            comparison = _compare(rollouts, treatment, set(dataset.get("unseen_families") or ()))
+        evaluation = _evaluation(store.fact("evaluation"), rollouts, harness)
+        selection = select(
+            evaluation.test_sessions(rollouts),
+            base=evaluation.base,
+            treatment=evaluation.treatment,
+            unseen_families=dataset.get("unseen_families") or (),
+            played=evaluation.played,
+            temperature=evaluation.temperature,
+        )
         best = store.fact("best")
+        warm = _warm_start(store.fact("warm_base"))
         steps, validations = _metrics(store.metrics())
         return RunData(
             name=root.resolve().name,
             harness=harness,
-            treatment=treatment,
             settings=settings,
             environment=_table(store.fact("environment")),
             dataset=dataset,
             best=best if isinstance(best, dict) else None,
-            timing={str(k): float(v) for k, v in _table(store.fact("timing")).items()},
+            timing=_timing(_table(store.fact("timing")), warm),
             facts={key: v for key in ("canary",) if (v := store.fact(key)) is not None},
             steps=steps,
             validations=validations,
             rollouts=rollouts,
-            comparison=comparison,
-            arms=_arms(rollouts, treatment, comparison),
+            evaluation=evaluation,
+            selection=selection,
+            comparison=summarise(selection) if selection.quoted else None,
+            raw=_raw(evaluation, rollouts, selection),
+            warm=warm,
         )
     finally:
         store.close()
@@ -121,34 +216,63 @@ def _table(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _treatment(rollouts: list[Rollout], harness: str) -> str:
-    """The adapter's label: the harness's name, else the most played other arm of the test."""
+def _evaluation(fact: Any, rollouts: list[Rollout], harness: str) -> Evaluation:
+    """What is compared: as the run says, else the base and the most played other arm."""
+    if isinstance(fact, dict):
+        return Evaluation(
+            base=str(fact["base"]),
+            treatment=str(fact["treatment"]),
+            played={str(arm): str(adapter) for arm, adapter in fact["played"].items()},
+            temperature=float(fact["temperature"]),
+            tasks=frozenset(map(str, fact["tasks"])),
+        )
     arms = Counter(r.arm for r in rollouts if r.phase is Phase.TEST)
     for known in (RAW, BASE, ORACLE):
         arms.pop(known, None)
     if not arms or harness in arms:
-        return harness
-    return arms.most_common(1)[0][0]
+        return Evaluation(BASE, harness)
+    return Evaluation(BASE, arms.most_common(1)[0][0])
 
 
-def _compare(rollouts: list[Rollout], treatment: str, unseen: set[str]) -> Comparison | None:
-    test = [r for r in rollouts if r.phase is Phase.TEST and r.reward is not None]
-    sides = [{(r.task, r.attempt) for r in test if r.arm == arm} for arm in (BASE, treatment)]
-    if not sides[0] & sides[1]:
+def _warm_start(fact: Any) -> WarmStart | None:
+    if not isinstance(fact, dict):
         return None
-    return compare(rollouts, base=BASE, treatment=treatment, unseen_families=unseen)
+    return WarmStart(
+        key=str(fact["key"]),
+        demonstrations=int(fact["demonstrations"]),
+        seconds=float(fact["seconds"]),
+        losses=[float(loss) for loss in fact.get("losses") or ()],
+    )
 
 
-def _arms(rollouts: list[Rollout], treatment: str, comparison: Comparison | None) -> list[ArmRate]:
-    """Raw model, base, adapter: those that played; the last two over the same pairs."""
-    arms: list[ArmRate] = []
-    raw = rate(r for r in rollouts if r.phase is Phase.TEST and r.arm == RAW)
-    if raw.sessions:
-        arms.append(ArmRate("raw model", raw, "raw"))
-    if comparison is not None:
-        arms.append(ArmRate(BASE, comparison.base_rate, "base"))
-        arms.append(ArmRate(f"adapter {treatment}", comparison.treatment_rate, "treatment"))
-    return arms
+def _timing(spent: dict[str, Any], warm: WarmStart | None) -> dict[str, float]:
+    """Seconds by part. A warm start that was cached counts what it once took, and only once."""
+    timing = {str(part): float(seconds) for part, seconds in spent.items()}
+    if warm is not None:
+        own = max(warm.seconds, timing.pop("warm start", 0.0))
+        timing = {"warm start": own, **timing}
+    return timing
+
+
+def _raw(evaluation: Evaluation, rollouts: list[Rollout], selection: Selection) -> RawSample | None:
+    """The raw model on quoted families, beside the arms on the same tasks."""
+    raw = [r for r in evaluation.test_sessions(rollouts) if r.arm == RAW and r.reward is not None]
+    if evaluation.temperature is not None:
+        raw = matching(raw, {RAW: BASE}, evaluation.temperature)
+    unseen = selection.unseen_families
+    if not any(p.family in unseen for p in selection.quoted):
+        raw = [r for r in raw if r.family not in unseen]
+    if not raw:
+        return None
+    tasks = {r.task for r in raw}
+    shared = [p for p in selection.quoted if p.task in tasks]
+    return RawSample(
+        rate=rate(raw),
+        tasks=len(tasks),
+        of_tasks=len({p.task for p in selection.quoted}) or None,
+        base=rate(p.base for p in shared) if shared else None,
+        treatment=rate(p.treatment for p in shared) if shared else None,
+    )
 
 
 def _metrics(

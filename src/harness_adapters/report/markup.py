@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness_adapters.evaluation.results import Calls
 from harness_adapters.evaluation.statistics import Interval
 from harness_adapters.report.svg import safe
 
@@ -13,6 +14,14 @@ def points(interval: Interval | None) -> str:
     if interval is None:
         return "unknown"
     return minus(f"[{round(interval.low * 100)}, {round(interval.high * 100)}]")
+
+
+def change_interval(calls: Calls) -> str:
+    """The 95% interval of the change in tool calls: [-31, -12]%."""
+    if calls.ratio is None or calls.ratio.interval is None:
+        return ""
+    interval = calls.ratio.interval
+    return points(Interval(interval.low - 1, interval.high - 1)) + "%"
 
 
 def minus(number: str) -> str:

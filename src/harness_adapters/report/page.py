@@ -10,22 +10,25 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 
 from harness_adapters.evaluation.compare import plain, to_json
+from harness_adapters.evaluation.headline import apart
 from harness_adapters.records import Phase
-from harness_adapters.report import provenance, sections
-from harness_adapters.report.charts import dumbbells, histogram, pair_grid, rates
+from harness_adapters.report import paired, provenance, sections
+from harness_adapters.report.charts import dumbbells, pair_grid, rates
 from harness_adapters.report.data import RunData, read_run
 from harness_adapters.report.embed import Embedded, embed
 from harness_adapters.report.svg import WIDE, safe, standalone
-from harness_adapters.report.training_charts import training_charts
+from harness_adapters.report.training_charts import training_charts, warm_start_chart
 from harness_adapters.store import Store
 
+_NO_KEY: tuple[tuple[str, str], ...] = ()
 _ARMS_KEY = (("base", "fill-base"), ("adapter", "fill-treatment"))
-_PAIRS_KEY = tuple((name, f"pair {outcome}") for outcome, name in sections.OUTCOMES.items())
+_PAIRS_KEY = tuple((name, f"pair {outcome}") for outcome, name in paired.OUTCOMES.items())
 
 
 def write_report(run_dir: Path) -> Path:
@@ -39,22 +42,23 @@ def write_report(run_dir: Path) -> Path:
         sessions = embed(store, run.rollouts)
     finally:
         store.close()
-    charts = training_charts(run)
+    charts, warm = training_charts(run), warm_start_chart(run)
     folder = run_dir / "report"
     plots = folder / "plots"
     plots.mkdir(parents=True, exist_ok=True)
     for stale in plots.glob("*.svg"):
         stale.unlink()
-    keys = {"pairs": _PAIRS_KEY} | dict.fromkeys(("families", "family-levels", "calls"), _ARMS_KEY)
-    for name, svg in {**_result_plots(run), **charts}.items():
-        (plots / f"{name}.svg").write_text(standalone(svg, keys.get(name, ())), "utf-8")
+    for name, (svg, key) in _result_plots(run).items():
+        (plots / f"{name}.svg").write_text(standalone(svg, key), "utf-8")
+    for name, svg in (charts | ({"warm-start-loss": warm} if warm else {})).items():
+        (plots / f"{name}.svg").write_text(standalone(svg), "utf-8")
     _replace(folder / "results.json", json.dumps(plain(_results(run)), indent=2) + "\n")
     page = folder / "index.html"
-    _replace(page, _html(run, charts, sessions))
+    _replace(page, _html(run, charts, warm, sessions))
     return page
 
 
-def _html(run: RunData, charts: dict[str, str], sessions: Embedded) -> str:
+def _html(run: RunData, charts: dict[str, str], warm: str, sessions: Embedded) -> str:
     style, script = _asset("chart.css") + _asset("page.css"), _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
@@ -64,9 +68,10 @@ def _html(run: RunData, charts: dict[str, str], sessions: Embedded) -> str:
     c = run.comparison
     parts = [
         sections.result(run) if run.arms else "",
-        sections.paired(run, c, sessions.places) if c else "",
-        sections.tool_calls(run, c) if c else "",
-        sections.training(run, charts),
+        paired.task_by_task(run, c, sessions.places) if c else "",
+        paired.tool_calls(run, c) if c else "",
+        paired.unseen_families(run, c, sessions.places) if c else "",
+        sections.training(run, charts, warm),
         _replay(sessions),
         provenance.endings(run) if run.rollouts else "",
         provenance.provenance(run),
@@ -90,8 +95,9 @@ def _html(run: RunData, charts: dict[str, str], sessions: Embedded) -> str:
 <a class="skip" href="#content">Skip to the result</a>
 <header class="top">
 <p class="kicker">harness-adapters · {safe(run.name)}{safe(_finished(run))}</p>
-<h1>{safe(run.headline().replace(" -> ", " → "))}</h1>
+<h1>{_unbroken(safe(run.headline().replace(" -> ", " → ")))}</h1>
 {sections.figures(run)}
+{sections.scope(run)}
 </header>
 <nav aria-label="Sections"><div class="links">{_links(parts)}</div></nav>
 <main id="content">
@@ -107,12 +113,17 @@ this page as SVG files, all figures in <code>results.json</code>.</footer>
 """
 
 
+def _unbroken(headline: str) -> str:
+    """Keeps a line from ending after the hyphen of `held-out`."""
+    return headline.replace("held-out", '<span class="whole">held-out</span>')
+
+
 def _links(parts: list[str]) -> str:
     names = {
         "result": "Result",
         "tasks": "Tasks",
-        "families": "Families",
         "calls": "Tool calls",
+        "unseen": "Unseen families",
         "training": "Training",
         "sessions": "Sessions",
         "excluded": "Excluded",
@@ -159,17 +170,20 @@ def _finished(run: RunData) -> str:
     return f" · last session {moment:%-d %B %Y, %H:%M} UTC"
 
 
-def _result_plots(run: RunData) -> dict[str, str]:
-    c = run.comparison
-    plots = {"result": rates(run.arms, WIDE)} if run.arms else {}
-    if c is not None:
-        test = [r for r in run.rollouts if r.phase is Phase.TEST and r.reward is not None]
-        base = [r.calls for r in test if r.arm == c.base]
-        treatment = [r.calls for r in test if r.arm == c.treatment]
-        plots["pairs"] = pair_grid(sections.squares(run, c, {}), WIDE)
-        plots["families"] = dumbbells(c.families, c.base, c.treatment, WIDE)
-        plots["family-levels"] = dumbbells(c.family_levels, c.base, c.treatment, WIDE)
-        plots["calls"] = histogram(base, treatment, (c.base, c.treatment), WIDE)
+def _result_plots(run: RunData) -> dict[str, tuple[str, tuple[tuple[str, str], ...]]]:
+    """Name -> drawing and the key of its colours."""
+    plots = {"result": (rates(run.arms, WIDE), _NO_KEY)} if run.arms else {}
+    if (c := run.comparison) is None:
+        return plots
+    plots["calls"] = (paired.calls_histogram(run, c, WIDE), _ARMS_KEY)
+    chosen = run.selection
+    for end, pairs, is_apart in (("", chosen.quoted, False), ("-unseen", chosen.apart, True)):
+        if not pairs:
+            continue
+        plots[f"pairs{end}"] = (pair_grid(paired.squares(pairs, {}), WIDE), _PAIRS_KEY)
+        for name, rows in (("families", c.families), ("family-levels", c.family_levels)):
+            rows = paired.rows_of(run, rows, apart=is_apart)
+            plots[f"{name}{end}"] = (dumbbells(rows, c.base, c.treatment, WIDE), _ARMS_KEY)
     return plots
 
 
@@ -177,8 +191,14 @@ def _results(run: RunData) -> dict[str, object]:
     """What `results.json` holds."""
     return {
         "headline": run.headline(),
+        "apart": None if run.comparison is None else apart(run.comparison),
         "comparison": None if run.comparison is None else to_json(run.comparison),
-        "sessions": len(run.rollouts),
+        "quoted_families": sorted({p.family for p in run.selection.quoted}),
+        "unseen_families": sorted(run.selection.unseen_families),
+        "raw": None if run.raw is None else asdict(run.raw),
+        "warm_start": None if run.warm is None else asdict(run.warm),
+        "sessions": run.sessions,
+        "sessions_by_phase": run.phases,
         "minutes": run.minutes,
         "best": run.best,
         "timing": run.timing,

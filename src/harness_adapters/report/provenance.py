@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from harness_adapters.evaluation.compare import exclusion_reason
+from harness_adapters.evaluation.pairs import exclusion_reason
 from harness_adapters.records import Phase
 from harness_adapters.report.data import RunData
 from harness_adapters.report.markup import cell, section, table
@@ -17,19 +17,20 @@ def endings(run: RunData) -> str:
     """Excluded sessions by reason, and how sessions ended."""
     reasons: Counter[tuple[str, str, str]] = Counter()
     ends: Counter[tuple[str, str, str]] = Counter()
+    compared = {run.evaluation.base, run.treatment}
     for r in run.rollouts:
         ends[r.phase, r.arm, r.end] += 1
-        if r.reward is None:
+        if r.reward is None and not (r.phase is Phase.TEST and r.arm in compared):
             reasons[r.phase, r.arm, exclusion_reason(r)] += 1
-    for e in run.comparison.excluded if run.comparison else []:
-        if e.reason in ("repeated", "no partner"):
-            reasons[Phase.TEST, e.arm, e.reason] += e.sessions
+    for e in run.selection.excluded:
+        reasons[Phase.TEST, e.arm, e.reason] += e.sessions
     excluded = (
         '<p class="note">None: every session was scored and every pair is whole.</p>'
         if not reasons
         else '<p class="note">A session that infrastructure broke has no reward. It is left out, '
-        "never counted as a failure; so is a pair of which one side is missing.</p>"
-        + _counts(["phase", "arm", "reason"], reasons)
+        "never counted as a failure; so is a pair of which one side is missing. Sessions that "
+        "another adapter played under an arm's name, or at another temperature, belong to another "
+        "comparison.</p>" + _counts(["phase", "arm", "reason"], reasons)
     )
     return section(
         "excluded",
@@ -57,6 +58,7 @@ def provenance(run: RunData) -> str:
         ("Data", run.dataset),
         ("Time", timing),
         ("Chosen adapter", run.best or {}),
+        ("Warm start", _warm_start(run)),
         *((name.capitalize(), value) for name, value in run.facts.items()),
     ]
     shown = "".join(
@@ -67,6 +69,16 @@ def provenance(run: RunData) -> str:
         f"<details><summary>All settings</summary>{settings}</details>" if run.settings else ""
     )
     return section("made", "How it was made", f'<div class="tables">{shown}</div>{details}')
+
+
+def _warm_start(run: RunData) -> dict[str, Any]:
+    if run.warm is None:
+        return {}
+    return {
+        "key": run.warm.key,
+        "demonstrations": run.warm.demonstrations,
+        "supervised steps": len(run.warm.losses),
+    }
 
 
 def flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from harness_adapters.evaluation.compare import pair_up
-from harness_adapters.evaluation.results import Calls, Comparison, Row
-from harness_adapters.evaluation.statistics import Estimate, Interval
-from harness_adapters.records import Phase
-from harness_adapters.report.charts import Outcome, Square, dumbbells, histogram, pair_grid, rates
-from harness_adapters.report.data import RunData
-from harness_adapters.report.markup import cell, minus, points, section, table
+from harness_adapters.evaluation.results import Comparison, Rate
+from harness_adapters.report.charts import rates
+from harness_adapters.report.data import RawSample, RunData, WarmStart
+from harness_adapters.report.markup import cell, change_interval, minus, points, section, table
+from harness_adapters.report.paired import unseen_result
 from harness_adapters.report.svg import responsive, safe
-
-OUTCOMES = {
-    Outcome.WON: "only the adapter",
-    Outcome.BOTH: "both",
-    Outcome.NEITHER: "neither",
-    Outcome.LOST: "only the base",
-}
-"""Who solved a pair's task, in the key's words."""
 
 
 def figures(run: RunData) -> str:
     """The four figures below the headline."""
     c = run.comparison
-    phases = Counter(str(r.phase) for r in run.rollouts)
     cost = (
         f"{run.minutes:,.0f} min",
-        ", ".join(f"{n:,} {phase}" for phase, n in phases.items()) + " sessions",
+        ", ".join(f"{n:,} {phase}" for phase, n in run.phases.items()) + " sessions",
     )
     if c is None:
         return _figures([("Time so far", *cost)])
@@ -46,7 +34,7 @@ def figures(run: RunData) -> str:
                 f"by family {points(c.by_family.interval)}",
             ),
             ("Pairs won and lost", f"{won} to {lost}", f"of {c.pairs} pairs{doubt}"),
-            ("Tool calls per session", calls, f"{change} {_ratio_points(c.calls)}".strip()),
+            ("Tool calls per session", calls, f"{change} {change_interval(c.calls)}".strip()),
             ("Whole run", *cost),
         ]
     )
@@ -64,24 +52,73 @@ def _figures(items: Sequence[tuple[str, str, str]]) -> str:
     )
 
 
+def scope(run: RunData) -> str:
+    """What the headline is over, and what is missing from it."""
+    c = run.comparison
+    if c is None:
+        return ""
+    sentences: list[str] = []
+    if c.seen is None:
+        sentences.append("Training had tasks of none of these families.")
+    elif c.unseen is not None:
+        count = sum(row.unseen for row in c.families)
+        families = "the 1 family" if count == 1 else f"the {count} families"
+        sentences.append(
+            f"The headline is over families that training had tasks of; {families} of this "
+            "evaluation that training never saw are left out of it and "
+            f'<a href="#unseen">shown apart</a>: {safe(unseen_result(c.unseen))}.'
+        )
+    if run.unplayed:
+        tasks = "1 task is" if run.unplayed == 1 else f"{run.unplayed:,} tasks are"
+        sentences.append(f"The evaluation isn't finished: {tasks} still to be played.")
+    return f'<p class="note scope">{" ".join(sentences)}</p>' if sentences else ""
+
+
 def result(run: RunData) -> str:
     """Raw model, warm start, adapter."""
     c = run.comparison
     text = {
-        "raw": "The model as it comes, in the same agent, shown on fewer tasks.",
+        "raw": _raw(run.raw) if run.raw else "",
         "base": "After the warm start: a short supervised run on a scripted oracle's sessions. "
         "Reinforcement learning starts here and is measured against this."
         if run.warm_started
         else "The model without an adapter: what reinforcement learning is measured against.",
-        "treatment": "The same weights with the adapter that reinforcement learning made"
-        + (f", {run.best['adapter']}" if run.best and "adapter" in run.best else "")
-        + ", chosen by the validation tasks.",
+        "treatment": _adapter(run),
     }
     arms = "".join(f"<dt>{safe(a.name)}</dt><dd>{safe(text[a.style])}</dd>" for a in run.arms)
     body = responsive(lambda width: rates(run.arms, width)) + f'<dl class="arms">{arms}</dl>'
     if c is not None:
         body += _certainty(c)
     return section("result", "Raw model, base, adapter" if len(run.arms) > 2 else "Result", body)
+
+
+def _raw(raw: RawSample) -> str:
+    sample = f"{raw.tasks} held-out tasks"
+    if raw.of_tasks is not None:
+        sample = f"{raw.tasks} of the {raw.of_tasks} tasks"
+    text = f"The model as it comes, in the same agent, on a sample: {sample}."
+    if raw.base is not None and raw.treatment is not None:
+        text += (
+            f" On these tasks the base solved {_share(raw.base)} sessions, the adapter "
+            f"{_share(raw.treatment)}."
+        )
+    return text
+
+
+def _share(rate: Rate) -> str:
+    return f"{rate.solved} of {rate.sessions}"
+
+
+def _adapter(run: RunData) -> str:
+    best = str((run.best or {}).get("adapter", ""))
+    played = (run.evaluation.played or {}).get(run.treatment, best)
+    if played != best:
+        return f"The same weights with another adapter than the run's own: {played}."
+    name = f", {best}" if best else ""
+    return (
+        f"The same weights with the adapter that reinforcement learning made{name}, chosen by the "
+        "validation tasks."
+    )
 
 
 def _certainty(c: Comparison) -> str:
@@ -124,132 +161,32 @@ def _certainty(c: Comparison) -> str:
     )
 
 
-def paired(run: RunData, c: Comparison, places: dict[str, int]) -> str:
-    """Every pair by who solved it, and each family from base to adapter."""
-    d = c.discordance
-    text = (
-        f"Each square is one pair of sessions on the same task. Both arms solved {d.both}, neither "
-        f"solved {d.neither}, the adapter alone {d.only_treatment}, the base alone "
-        f"{d.only_base}. A square opens the adapter's session."
-    )
-    legend = "".join(f'<li><i class="pair {o}"></i>{name}</li>' for o, name in OUTCOMES.items())
-    rows = squares(run, c, places)
-    grid = responsive(lambda width: pair_grid(rows, width))
-    families = responsive(lambda width: dumbbells(c.families, c.base, c.treatment, width))
-    levels = responsive(lambda width: dumbbells(c.family_levels, c.base, c.treatment, width))
-    return section(
-        "tasks",
-        "Task by task",
-        f'<p>{safe(text)}</p><ul class="key">{legend}</ul>{grid}'
-        f"<h3>Pass rate by family</h3>{key(run)}{families}"
-        f"<details><summary>The same by family and level</summary>{levels}</details>",
-    ) + section("families", "Families", _families(c))
-
-
-def squares(run: RunData, c: Comparison, places: dict[str, int]) -> list[tuple[str, list[Square]]]:
-    """The pair grid's rows: families in the tables' order, inside them by outcome."""
-    chosen = (r for r in run.rollouts if r.phase is Phase.TEST and r.arm in (c.base, c.treatment))
-    pairs, _ = pair_up(chosen, c.base, c.treatment)
-    rows: dict[str, list[Square]] = {row.family: [] for row in c.families}
-    order = list(Outcome)
-    for pair in pairs:
-        solved = bool(pair.base.correct), bool(pair.treatment.correct)
-        outcome = {
-            (False, True): Outcome.WON,
-            (True, True): Outcome.BOTH,
-            (True, False): Outcome.LOST,
-            (False, False): Outcome.NEITHER,
-        }[solved]
-        place = places.get(pair.treatment.id)
-        hint = f"{pair.task}, attempt {pair.base.attempt + 1}: {outcome}"
-        link = "" if place is None else f"#session-{place}"
-        rows[pair.family].append(Square(outcome, hint, link))
-    return [(f, sorted(row, key=lambda s: order.index(s.outcome))) for f, row in rows.items()]
-
-
-def key(run: RunData) -> str:
-    """Which colour is which arm."""
-    name = safe(run.treatment)
-    return (
-        f'<ul class="key"><li><i></i>base</li><li><i class="treatment"></i>adapter {name}</li></ul>'
-    )
-
-
-def _families(c: Comparison) -> str:
+def training(run: RunData, charts: dict[str, str], warm_chart: str) -> str:
+    """Training curves as small multiples, and what the warm start took."""
     body = ""
-    for unseen, total in ((False, c.seen), (True, c.unseen)):
-        rows = [r for r in c.families if r.unseen is unseen]
-        if total is None:
-            continue
-        title = "Never met in training" if unseen else "Trained on (other instances)"
-        body += f'<tr class="part"><th colspan="7">{title}</th></tr>'
-        body += "".join(_family(r) for r in rows)
-        if len(rows) > 1:
-            body += _family(total, "total")
-    head = ["family", ">tasks", f">{c.base}", f">{c.treatment}", ">difference", ">95%", ">calls"]
-    return table(head, body) + (
-        '<p class="note">Difference in points, interval clustered by task. Single families are '
-        "small samples: read them together.</p>"
-    )
+    if charts:
+        kept = ""
+        if run.best and "step" in run.best:
+            kept = (
+                f" The dashed line marks the adapter that was kept, after step {run.best['step']}."
+            )
+        text = (
+            "By training step. Validation tasks are fixed and choose the adapter; they are never "
+            f"trained on and never quoted.{kept} Mixed groups are the ones that teach: where all "
+            "attempts succeed or all fail there is nothing to compare."
+        )
+        multiples = "".join(f'<div class="chart">{svg}</div>' for svg in charts.values())
+        body = f'<p>{safe(text)}</p><div class="multiples">{multiples}</div>'
+    if run.warm is not None:
+        body += _warm_start(run.warm, warm_chart)
+    return section("training", "Training", body) if body else ""
 
 
-def _family(row: Row, style: str = "") -> str:
-    name = "together" if style else row.family
-    change = round(row.difference.value * 100)
-    difference = minus(f"{change:+d}") if change else "0"
-    return (
-        f'<tr class="{style}"><td>{safe(name)}</td>{cell(row.tasks)}'
-        f"{cell(f'{row.base.value:.0%}')}{cell(f'{row.treatment.value:.0%}')}"
-        f"{cell(difference)}{cell(points(row.difference.interval))}"
-        f"{cell(f'{row.base_calls:.1f} → {row.treatment_calls:.1f}')}</tr>"
-    )
-
-
-def tool_calls(run: RunData, c: Comparison) -> str:
-    """Histogram of calls and the two paired figures."""
-    test = [r for r in run.rollouts if r.phase is Phase.TEST and r.reward is not None]
-    base = [r.calls for r in test if r.arm == c.base]
-    treatment = [r.calls for r in test if r.arm == c.treatment]
-    plot = responsive(lambda w: histogram(base, treatment, (c.base, c.treatment), w))
-    rows = _calls_row("all pairs", c.calls)
-    if c.calls_both_solved is not None:
-        rows += _calls_row("pairs both solved", c.calls_both_solved)
-    head = ["calls per session", ">pairs", f">{c.base}", f">{c.treatment}", ">change", ">95%"]
-    note = (
-        '<p class="note">The figure on pairs that both arms solved leaves out what the adapter '
-        "won or lost; the one on all pairs is quoted.</p>"
-    )
-    return section("calls", "Tool calls", key(run) + plot + "<br>" + table(head, rows) + note)
-
-
-def _calls_row(name: str, calls: Calls) -> str:
-    change = "" if calls.ratio is None else minus(f"{calls.ratio.value - 1:+.0%}")
-    return (
-        f"<tr><td>{name}</td>{cell(calls.pairs)}{cell(f'{calls.base:.2f}')}"
-        f"{cell(f'{calls.treatment:.2f}')}{cell(change)}{cell(_ratio_points(calls))}</tr>"
-    )
-
-
-def _ratio_points(calls: Calls) -> str:
-    ratio: Estimate | None = calls.ratio
-    if ratio is None or ratio.interval is None:
-        return ""
-    return points(Interval(ratio.interval.low - 1, ratio.interval.high - 1)) + "%"
-
-
-def training(run: RunData, charts: dict[str, str]) -> str:
-    """Training curves as small multiples."""
-    if not charts:
-        return ""
-    kept = ""
-    if run.best and "step" in run.best:
-        kept = f" The dashed line marks the adapter that was kept, after step {run.best['step']}."
+def _warm_start(warm: WarmStart, chart: str) -> str:
     text = (
-        "By training step. Validation tasks are fixed and choose the adapter; they are never "
-        f"trained on and never quoted.{kept} Mixed groups are the ones that teach: where all "
-        "attempts succeed or all fail there is nothing to compare."
+        f"{warm.demonstrations:,} sessions of a scripted oracle and {len(warm.losses):,} "
+        f"supervised steps on them made the base in {warm.seconds / 60:,.0f} minutes. They are "
+        "counted in the whole run's sessions and minutes, also where they were found cached."
     )
-    multiples = "".join(f'<div class="chart">{svg}</div>' for svg in charts.values())
-    return section(
-        "training", "Training", f'<p>{safe(text)}</p><div class="multiples">{multiples}</div>'
-    )
+    small = f'<div class="multiples"><div class="chart">{chart}</div></div>' if chart else ""
+    return f"<h3>Warm start</h3><p>{safe(text)}</p>{small}"

@@ -1,37 +1,10 @@
-"""Making hostile session text harmless to look at: models and tools write what they like."""
+"""Session text on a page: harmless to look at (see `harness_adapters.text`), and not too long."""
 
 from __future__ import annotations
 
-import unicodedata
+from harness_adapters.text import visible
 
-_KEPT = "\n\t"
-_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-"""Unicode categories that act on a terminal or a page instead of showing: control (ANSI escapes),
-format (direction overrides, zero-width), surrogates, private use, unassigned, separators."""
-
-
-def visible(text: str) -> str:
-    """The same text with everything that acts instead of showing written as an escape.
-
-    Line ends become `\\n`; tabs stay; `\\x1b` (ESC), direction overrides and the like become the
-    four or more characters that Python would write for them.
-    """
-    text = text.replace("\r\n", "\n")
-    if text.isascii() and text.translate(_PRINTABLE_ASCII) == "":
-        return text
-    return "".join(
-        c if c in _KEPT or unicodedata.category(c) not in _HIDDEN else _escape(c) for c in text
-    )
-
-
-_PRINTABLE_ASCII = {ord(c): None for c in [*map(chr, range(32, 127)), *_KEPT]}
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+__all__ = ["shortened", "visible"]
 
 
 def shortened(text: str, limit: int) -> str:

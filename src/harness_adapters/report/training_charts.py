@@ -113,6 +113,15 @@ def training_charts(run: RunData) -> dict[str, str]:
     return charts
 
 
+def warm_start_chart(run: RunData) -> str:
+    """The supervised loss by step, or nothing where no warm start is known."""
+    losses = run.warm.losses if run.warm is not None else []
+    points = [(float(step), loss) for step, loss in enumerate(losses, 1) if math.isfinite(loss)]
+    if not points:
+        return ""
+    return curves("Loss, nats per token", [Series("loss", points, "base")], bounds=(0.0, None))
+
+
 def share(value: float) -> str:
     """A small share as a percentage: 0.2%."""
     return f"{value * 100:.3g}%"

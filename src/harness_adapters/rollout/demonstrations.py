@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Sequence
 
@@ -42,14 +43,17 @@ class Oracle:
 
 
 def spread(tasks: Sequence[Task], count: int) -> list[Task]:
-    """`count` tasks with every family-level represented as evenly as possible, in fixed order."""
+    """`count` tasks with every family-level represented as evenly as possible.
+
+    Fixed order: what fewer tasks choose is the beginning of what more tasks choose. Kinds are
+    ordered by a hash of their name, so that a round cut short is not an alphabet's beginning.
+    """
     by_kind: dict[tuple[str, int], list[Task]] = {}
     for task in sorted(tasks, key=lambda t: (t.seed, t.id)):
         by_kind.setdefault((task.family, task.level), []).append(task)
-    chosen: list[Task] = []
-    kinds = [by_kind[kind] for kind in sorted(by_kind)]
-    for turn in range(max(map(len, kinds), default=0)):
-        for kind in kinds:
-            if turn < len(kind) and len(chosen) < count:
-                chosen.append(kind[turn])
-    return chosen
+    kinds = sorted(by_kind, key=lambda kind: hashlib.sha256(repr(kind).encode()).digest())
+    rounds = max(map(len, by_kind.values()), default=0)
+    chosen = [
+        by_kind[kind][turn] for turn in range(rounds) for kind in kinds if turn < len(by_kind[kind])
+    ]
+    return chosen[:count]

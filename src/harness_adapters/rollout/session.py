@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
 from harness_adapters.config import BudgetSettings, RewardSettings
-from harness_adapters.errors import HarnessAdaptersError
+from harness_adapters.errors import HarnessAdaptersError, WorkspaceError
 from harness_adapters.gateway.server import Gateway
 from harness_adapters.gateway.tape import SessionSpec, Tape
 from harness_adapters.harness import Harness, Profile
 from harness_adapters.records import Phase, Rollout, SessionEnd, ToolCall
 from harness_adapters.reward import reward
-from harness_adapters.sandbox import ExecResult, Limits
-from harness_adapters.sandbox.bwrap import BwrapSandbox
-from harness_adapters.sandbox.verify import Verification, verify
+from harness_adapters.sandbox import BwrapSandbox, ExecResult, Limits, Verification, verify
 from harness_adapters.tasks import Task
 
 PORT = 8080
@@ -64,8 +61,6 @@ class SessionRunner:
             end, error = SessionEnd.INIT_FAILURE, str(failure)
         if not end.scorable:
             verification = None
-        elif verification is not None and verification.error:
-            error = verification.error
         calls = [call for turn in tape.turns for call in turn.calls]
         score = verification.score if verification else None
         return Rollout(
@@ -125,7 +120,7 @@ class SessionRunner:
             max_context=self.max_context,
         )
         sandbox = BwrapSandbox(
-            [task.files],
+            task.lowers,
             task.workdir,
             home_files=launch.home_files,
             binds=launch.binds,
@@ -144,27 +139,41 @@ class SessionRunner:
             timings["agent"] = result.seconds
             if box.usage.cpu_seconds is not None:
                 timings["cpu"] = box.usage.cpu_seconds
-            clock = time.perf_counter()
-            with box.freeze() as frozen:
-                timings["freeze"] = time.perf_counter() - clock
-                verification = await verify(
-                    frozen,
-                    lowers=[task.files],
-                    tests=task.tests,
-                    workdir=task.workdir,
-                    timeout=task.verifier_timeout,
-                )
-        timings["verify"] = verification.seconds
+            verification = await self._score(task, box, timings)
         end, error = self._end(tape, result)
-        return end, error, verification
+        return end, error or verification.error, verification
+
+    async def _score(
+        self, task: Task, box: BwrapSandbox, timings: dict[str, float]
+    ) -> Verification:
+        """What the agent itself spoiled scores 0: otherwise it could void a failed session."""
+        clock = time.perf_counter()
+        try:
+            frozen = box.freeze()
+        except WorkspaceError as error:
+            return Verification(0.0, str(error), time.perf_counter() - clock, "")
+        timings["freeze"] = time.perf_counter() - clock
+        with frozen:
+            verification = await verify(
+                frozen,
+                lowers=task.lowers,
+                tests=task.tests,
+                workdir=task.workdir,
+                timeout=task.verifier_timeout,
+                limits=Limits(memory_mb=task.memory_mb),
+            )
+        timings["verify"] = verification.seconds
+        if verification.timed_out:
+            return Verification(
+                0.0,
+                f"{verification.output}\n{verification.error}".strip(),
+                verification.seconds,
+                "",
+            )
+        return verification
 
     def _end(self, tape: Tape, result: ExecResult) -> tuple[SessionEnd, str]:
         """The gateway knows best why a session ended; then the clock; then the agent's output."""
         if tape.end is not None:
             return tape.end, tape.error
         return self.harness.end(result, model_calls=len(tape.turns))
-
-
-def ends(rollouts: list[Rollout]) -> dict[str, int]:
-    """How many sessions ended in which way."""
-    return dict(Counter(str(rollout.end) for rollout in rollouts))

@@ -5,7 +5,7 @@ taken out by `freeze`, which kills every process first and keeps only the workin
 `verify` scores it in a second, fresh sandbox. This package knows nothing of tasks and models.
 """
 
-from harness_adapters.sandbox.bwrap import BwrapSandbox
+from harness_adapters.sandbox.box import BwrapSandbox
 from harness_adapters.sandbox.contract import (
     Bind,
     ExecResult,
@@ -24,6 +24,7 @@ from harness_adapters.sandbox.machine import (
     probe,
 )
 from harness_adapters.sandbox.reward_file import read_reward
+from harness_adapters.sandbox.scratch import State, temporary_state
 from harness_adapters.sandbox.verify import Verification, verify
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Problem",
     "Sandbox",
     "Serve",
+    "State",
     "Usage",
     "Verification",
     "check_machine",
@@ -43,5 +45,6 @@ __all__ = [
     "isolation",
     "probe",
     "read_reward",
+    "temporary_state",
     "verify",
 ]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from harness_adapters.errors import SandboxError
+from harness_adapters.errors import WorkspaceError
 from harness_adapters.sandbox.trees import OPAQUE, is_whiteout, open_directory
 
 MAX_FILES = 50_000
@@ -42,7 +42,7 @@ def sanitise(
 
     Drops FIFOs, sockets, devices and escaping links; strips setuid bits and every extended
     attribute but the mark of an opaque directory. A dropped entry must not bring the one below
-    it in `lowers` back: it becomes a deletion. Raises SandboxError beyond the limits.
+    it in `lowers` back: it becomes a deletion. Raises WorkspaceError beyond the limits.
     """
     walk = _Walk(PurePosixPath(workdir), lowers, max_files, max_bytes, max_depth)
     root = os.open(upper, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -66,7 +66,7 @@ class _Walk:
 
     def directory(self, descriptor: int, relative: PurePosixPath) -> None:
         if len(relative.parts) > self.max_depth:
-            raise SandboxError(f"workspace: directories nested deeper than {self.max_depth}")
+            raise WorkspaceError(f"workspace: directories nested deeper than {self.max_depth}")
         with os.scandir(descriptor) as entries:
             found = list(entries)
         for entry in found:
@@ -97,17 +97,21 @@ class _Walk:
         self.counts.files += 1
         self.counts.bytes += size
         if self.counts.files > self.max_files:
-            raise SandboxError(f"workspace: more than {self.max_files} changed entries")
+            raise WorkspaceError(f"workspace: more than {self.max_files} changed entries")
         if self.counts.bytes > self.max_bytes:
-            raise SandboxError(f"workspace: more than {self.max_bytes >> 20} MB changed")
+            raise WorkspaceError(f"workspace: more than {self.max_bytes >> 20} MB changed")
 
     def _file(self, name: str, parent: int, info: os.stat_result) -> None:
-        if info.st_mode & 0o7000:
-            os.chmod(name, info.st_mode & 0o777, dir_fd=parent)
         # By the magic link, as there is no *at form: `name` is a regular file, looked at above.
         path = f"/proc/self/fd/{parent}/{name}"
-        for attribute in os.listxattr(path, follow_symlinks=False):
+        permissions = info.st_mode & 0o777
+        attributes = os.listxattr(path, follow_symlinks=False)
+        if attributes:  # only who may write a file may remove them
+            os.chmod(name, permissions | 0o600, dir_fd=parent)
+        for attribute in attributes:
             os.removexattr(path, attribute, follow_symlinks=False)
+        if attributes or info.st_mode & 0o7000:
+            os.chmod(name, permissions, dir_fd=parent)
 
     def _stays(self, directory: PurePosixPath, target: str) -> bool:
         """Whether a link in the real directory `directory` can't lead out of the workdir.

@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness_adapters.errors import SandboxError
-from harness_adapters.sandbox import bubblewrap, seccomp
-from harness_adapters.sandbox.bwrap import BwrapSandbox
+from harness_adapters.sandbox import command, seccomp
+from harness_adapters.sandbox.box import BwrapSandbox
 from harness_adapters.sandbox.cgroup import clean_groups, hierarchy
-from harness_adapters.sandbox.scratch import clean_scratch, sandbox_uid, scratch_root
+from harness_adapters.sandbox.scratch import (
+    State,
+    clean_scratch,
+    sandbox_uid,
+    scratch_root,
+    temporary_state,
+)
 
 _ROOM_MB = 512
 _CAP_SYS_RESOURCE = 1 << 24
@@ -58,7 +63,7 @@ def isolation() -> Isolation:
         seccomp=seccomp.program() is not None,
         nested_user_namespaces=not Path("/proc/sys/user/max_user_namespaces").exists(),
         scratch=scratch_root(None, uid),
-        bwrap=bubblewrap.find_bwrap(),
+        bwrap=command.find_bwrap(),
     )
 
 
@@ -73,9 +78,9 @@ def check_machine() -> list[Problem]:
     try:
         uid = sandbox_uid()
         root = scratch_root(None, uid)
-        bwrap = bubblewrap.reachable_bwrap(uid, root / "bin")
-        prefix = bubblewrap.resource_limits(file_mb=64, data_mb=None)
-        prefix += bubblewrap.drop_privileges(uid)
+        bwrap = command.reachable_bwrap(uid, root / "bin")
+        prefix = command.resource_limits(file_mb=64, data_mb=None)
+        prefix += command.drop_privileges(uid)
     except SandboxError as error:
         what, _, fix = str(error).partition(": ")
         return [Problem(what, fix or "see docs/sandbox.md")]
@@ -88,18 +93,13 @@ def check_machine() -> list[Problem]:
     usual = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     if complaint := _try([*start, *usual, "/bin/true"]):
         return [*problems, Problem(f"user namespaces: {complaint}", _namespace_fix())]
-    with tempfile.TemporaryDirectory(dir=root, prefix="check-") as name:
-        place = Path(name)
-        place.chmod(0o711)
+    with temporary_state(State.CHECK) as place:
         for part in ("lower", "upper", "work"):
             (place / part).mkdir()
             os.chown(place / part, uid, uid)
         layers = ["--overlay-src", str(place / "lower")]
         layers += ["--overlay", str(place / "upper"), str(place / "work"), "/mnt"]
         complaint = _try([*start, *usual, *layers, "/bin/touch", "/mnt/file"])
-        # overlayfs leaves its work directory without any permission.
-        for leftover in (place / "work").iterdir():
-            leftover.chmod(0o700)
     if complaint:
         fix = f"overlays in user namespaces need Linux 5.11 and a tmpfs, ext4 or xfs at {root}"
         problems.append(Problem(f"overlay: {complaint}", fix))
@@ -143,13 +143,12 @@ def clean_leftovers() -> int:
 async def probe() -> float:
     """Run one real sandbox end to end; seconds it took. Raises SandboxError when it fails."""
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="harness-adapters-") as name:
-        lower = Path(name)
+    with temporary_state(State.PROBE) as lower:
         (lower / "old").write_text("old\n")
         async with BwrapSandbox([lower]) as box:
             script = "cat old && rm old && echo new > new && id -u"
             result = await box.exec(["/bin/bash", "-c", script], env={}, timeout=20)
-            if result.stdout != f"old\n{bubblewrap.UID}\n".encode():
+            if result.stdout != f"old\n{command.UID}\n".encode():
                 last = result.stderr.decode(errors="replace").strip()[-200:]
                 raise SandboxError(f"the probe failed with {result.returncode}: {last}")
             with box.freeze() as frozen:

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness_adapters.sandbox.bwrap import BwrapSandbox
+from harness_adapters.sandbox.box import BwrapSandbox
 from harness_adapters.sandbox.contract import Frozen
 from harness_adapters.sandbox.verify import verify
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
 import stat
 import tempfile
+from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 
 from harness_adapters.errors import SandboxError
@@ -16,7 +19,25 @@ from harness_adapters.sandbox.trees import reachable, remove_tree, supports_user
 _UNPRIVILEGED = 200_000
 """Beyond the users of any ordinary machine."""
 
-_STATE = re.compile(r"(?:box|layer|verify|probe)-(\d+)-[0-9a-f]+(?:\.\d+)?")
+
+class State(StrEnum):
+    """What lies in a scratch directory; a name begins with its kind and its process."""
+
+    BOX = "box"
+    """A sandbox's upper layer, home and copies."""
+    LAYER = "layer"
+    """A frozen workspace."""
+    VERIFY = "verify"
+    """A verifier's tests and its reward."""
+    CHECK = "check"
+    """Trying whether overlays work here."""
+    PROBE = "probe"
+    """The files of the probe's sandbox."""
+    WORKSPACE = "workspace"
+    """A working directory made to be verified, without a session."""
+
+
+_STATE = re.compile(rf"(?:{'|'.join(State)})-(\d+)-[0-9a-f]+(?:\.\d+)?")
 
 
 def sandbox_uid() -> int:
@@ -51,13 +72,18 @@ def scratch_root(chosen: Path | None, uid: int) -> Path:
     else:
         root = _claim(scratch_dir())
         if not supports_user_attributes(root):
-            root = _claim(Path(tempfile.gettempdir()) / f"harness-adapters-{os.getuid()}")
+            root = _claim(_on_disk())
     if not reachable(root / "x", uid):
         raise SandboxError(
             f"scratch directory {root}: uid {uid}, which sandboxes run under, can't enter it: "
             "choose one outside private directories"
         )
     return root
+
+
+def _on_disk() -> Path:
+    """The scratch directory where `scratch_dir`'s file system can't hold overlays."""
+    return Path(tempfile.gettempdir()) / f"harness-adapters-{os.getuid()}"
 
 
 def _claim(root: Path) -> Path:
@@ -75,15 +101,37 @@ def _claim(root: Path) -> Path:
     return root
 
 
-def new_state(root: Path, kind: str) -> Path:
+def new_state(root: Path, kind: State) -> Path:
     """A name under `root` that `clean_scratch` recognises; nothing is made."""
     return root / f"{kind}-{os.getpid()}-{secrets.token_hex(6)}"
 
 
+@contextlib.contextmanager
+def temporary_state(kind: State, scratch: Path | None = None) -> Iterator[Path]:
+    """An empty directory that sandboxed processes can enter, removed at the end."""
+    place = new_state(scratch_root(scratch, sandbox_uid()), kind)
+    try:
+        place.mkdir(mode=0o711)
+    except OSError as error:
+        raise SandboxError(f"can't make {place}: {error.strerror}") from None
+    try:
+        yield place
+    finally:
+        remove_tree(place)
+
+
 def clean_scratch(root: Path | None = None) -> int:
-    """Remove what sandboxes of processes that are gone left behind; how many directories."""
-    root = root or scratch_dir()
-    if not root.is_dir():
+    """Remove what sandboxes of processes that are gone left behind; how many directories.
+
+    In `root`, else wherever `scratch_root` may have put it.
+    """
+    roots = [root] if root else list(dict.fromkeys([scratch_dir(), _on_disk()]))
+    return sum(map(_clean, roots))
+
+
+def _clean(root: Path) -> int:
+    # Others may have made a directory of that name in /tmp: what they put there is theirs.
+    if not root.is_dir() or root.lstat().st_uid != os.geteuid():
         return 0
     removed = 0
     for entry in sorted(root.iterdir()):

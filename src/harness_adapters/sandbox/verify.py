@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness_adapters.errors import SandboxError
-from harness_adapters.sandbox.bwrap import BwrapSandbox
+from harness_adapters.sandbox.box import BwrapSandbox
 from harness_adapters.sandbox.contract import Bind, Frozen, Limits
 from harness_adapters.sandbox.process import to_the_end
 from harness_adapters.sandbox.reward_file import read_reward
-from harness_adapters.sandbox.scratch import new_state, sandbox_uid, scratch_root
+from harness_adapters.sandbox.scratch import State, new_state, sandbox_uid, scratch_root
 from harness_adapters.sandbox.trees import copy_tree, remove_tree
 
 _TAIL = 64 << 10
@@ -53,6 +53,9 @@ class Verification:
     seconds: float
     error: str
     """Why there is no score; empty when there is one."""
+    timed_out: bool = False
+    """Whether it ran out of time: a broken verifier does, and so does a sound one on a workspace
+    in which what it runs never ends."""
 
 
 async def verify(
@@ -76,7 +79,7 @@ async def verify(
     """
     started = time.monotonic()
     uid = sandbox_uid()
-    state = new_state(scratch_root(scratch, uid), "verify")
+    state = new_state(scratch_root(scratch, uid), State.VERIFY)
     try:
         await asyncio.to_thread(_prepare, state, tests, uid)
         binds = [Bind(state / "tests", "/tests"), Bind(state / "logs", "/logs/verifier", True)]
@@ -94,7 +97,13 @@ async def verify(
     finally:
         await to_the_end(asyncio.to_thread(remove_tree, state))
     output = b"\n".join(part[-_TAIL:] for part in (result.stdout, result.stderr) if part)
-    return Verification(score, output.decode(errors="replace"), time.monotonic() - started, problem)
+    return Verification(
+        score,
+        output.decode(errors="replace"),
+        time.monotonic() - started,
+        problem,
+        result.timed_out,
+    )
 
 
 def _prepare(state: Path, tests: Path, uid: int) -> None:

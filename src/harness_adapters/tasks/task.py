@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from harness_adapters.errors import TaskError
+from harness_adapters.tasks.links import check_links
 from harness_adapters.tasks.schema import (
     DEFAULT_WORKDIR,
     read_config,
@@ -74,8 +75,13 @@ class Task:
 
     @property
     def files(self) -> Path:
-        """Directory whose content is copied into the agent's working directory."""
+        """Directory whose content is copied into the agent's working directory; may be missing."""
         return self.root / "environment" / "files"
+
+    @property
+    def lowers(self) -> list[Path]:
+        """What a sandbox's working directory shows at first: `files` where there are any."""
+        return [self.files] if self.files.is_dir() else []
 
     @property
     def tests(self) -> Path:
@@ -97,9 +103,13 @@ def load_task(root: Path) -> Task:
     root = root.absolute()
     if not root.is_dir():
         raise TaskError(f"{root}: no such directory; give the path of a Harbor task directory")
+    check_links(root)
     for name in _REQUIRED:
         if not (root / name).is_file():
             raise TaskError(f"{root / name}: missing; a Harbor task needs {', '.join(_REQUIRED)}")
+    files = root / "environment" / "files"
+    if files.exists() and not files.is_dir():
+        raise TaskError(f"{files}: not a directory; it must hold what the agent is to find")
     config = read_config(root / "task.toml")
     image_workdir = read_environment(root / "environment")
     instruction = read_text(root / "instruction.md").strip()

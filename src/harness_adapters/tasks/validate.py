@@ -7,21 +7,19 @@ runs in the same sandboxes and through the same verifier call as a real session.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import shutil
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_adapters.paths import scratch_dir
 from harness_adapters.sandbox import (
     Bind,
     BwrapSandbox,
     Frozen,
     Limits,
+    State,
     Verification,
+    temporary_state,
     verify,
 )
 from harness_adapters.tasks.dataset import Dataset
@@ -92,10 +90,9 @@ async def validate_task(task: Task) -> TaskReport:
 async def _oracle_problems(task: Task) -> list[str]:
     if not (task.solution / "solve.sh").is_file():
         return ["no solution/solve.sh, so nothing shows that the task can be solved"]
-    lowers = [task.files] if task.files.is_dir() else []
     limits = Limits(memory_mb=task.memory_mb)
     async with BwrapSandbox(
-        lowers, task.workdir, binds=[Bind(task.solution, "/solution")], limits=limits
+        task.lowers, task.workdir, binds=[Bind(task.solution, "/solution")], limits=limits
     ) as box:
         result = await box.exec(
             ["/bin/bash", "/solution/solve.sh"], env={}, timeout=task.agent_timeout
@@ -104,7 +101,7 @@ async def _oracle_problems(task: Task) -> list[str]:
     with frozen:
         verification = await verify(
             frozen,
-            lowers=lowers,
+            lowers=task.lowers,
             tests=task.tests,
             workdir=task.workdir,
             timeout=task.verifier_timeout,
@@ -119,7 +116,7 @@ async def _oracle_problems(task: Task) -> list[str]:
 
 async def _score(task: Task, files: Workspace) -> Verification:
     """Run the verifier on a working directory made of these files."""
-    with _directory() as place:
+    with temporary_state(State.WORKSPACE) as place:
         layer, workspace = place / "layer", place / "workspace"
         layer.mkdir()
         await asyncio.to_thread(_write, workspace, files)
@@ -131,16 +128,6 @@ async def _score(task: Task, files: Workspace) -> Verification:
             timeout=task.verifier_timeout,
             limits=Limits(memory_mb=task.memory_mb),
         )
-
-
-@contextlib.contextmanager
-def _directory() -> Iterator[Path]:
-    scratch_dir().mkdir(parents=True, exist_ok=True)
-    place = Path(tempfile.mkdtemp(prefix="validate-", dir=scratch_dir()))
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place)
 
 
 def _write(root: Path, files: Workspace) -> None:

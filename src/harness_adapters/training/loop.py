@@ -8,14 +8,17 @@ a run continues after a kill at any moment without repeating or losing a session
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness_adapters.engine import BASE
+from harness_adapters.errors import EngineError
 from harness_adapters.learner.client import LearnerClient
 from harness_adapters.progress import Reporter
 from harness_adapters.records import Phase, Rollout
@@ -62,34 +65,49 @@ class Trainer:
     async def train(self) -> PolicyVersion:
         """Run all steps that are still to do; the best adapter by validation."""
         store, total = self._run.store, self._settings.steps
-        first = int(store.fact("trained_steps", 0))
+        # The learner may be one step ahead (killed before the loop wrote it down), never behind.
+        first = min(int(store.fact("trained_steps", 0)), self._learner.step + 1)
         policy = self._latest()
-        await self._validate(BASE_POLICY, 0)
-        self._curriculum.learn(
-            self._run.store.rollouts(phase=Phase.VALIDATION, arm="base", turns=False)
-        )
-        self._curriculum.learn(self._run.store.rollouts(phase=Phase.TRAIN, turns=False))
-        self._reporter.phase("training", (total - first) * self._sessions_per_step)
-        sampling = self._begin(first, policy) if first < total else None
+        sampling: asyncio.Task[list[Rollout]] | None = None
         try:
+            await self._validate(BASE_POLICY, 0)
+            if first and self._due(first):
+                await self._validate(policy, first)
+            self._learn_from_the_past(first)
+            self._reporter.phase("training", (total - first) * self._sessions_per_step)
+            if first < total:
+                sampling = self._begin(first, policy)
             for step in range(first, total):
                 assert sampling is not None
                 rollouts = await sampling
                 sampling = None
-                self._curriculum.learn(rollouts)
+                self._curriculum.learn(_in_order(rollouts))
                 if not self._settings.synchronous and step + 1 < total:
                     sampling = self._begin(step + 1, policy)
                 policy = await self._update(step, rollouts)
                 if sampling is None and step + 1 < total:
                     sampling = self._begin(step + 1, policy)
-                if (step + 1) % self._settings.validate_every == 0 or step + 1 == total:
+                if self._due(step + 1):
                     await self._validate(policy, step + 1)
-                await self._tidy(policy, step)
+                await self._tidy(policy)
         finally:
             if sampling is not None:
                 sampling.cancel()
                 await asyncio.gather(sampling, return_exceptions=True)
+            await self._unmount(self._mounted)
         return self.best()
+
+    def _due(self, steps: int) -> bool:
+        """Whether the policy after so many steps is validated."""
+        return steps % self._settings.validate_every == 0 or steps == self._settings.steps
+
+    def _learn_from_the_past(self, first: int) -> None:
+        """Give the curriculum what the steps before `first` gave it while they ran."""
+        store = self._run.store
+        measured = store.rollouts(phase=Phase.VALIDATION, arm="base", turns=False)
+        trained = store.rollouts(phase=Phase.TRAIN, turns=False)
+        self._curriculum.learn(_in_order(measured))
+        self._curriculum.learn(_in_order(r for r in trained if r.step < first))
 
     @property
     def _sessions_per_step(self) -> int:
@@ -104,8 +122,10 @@ class Trainer:
         return PolicyVersion(name, version, self._run.root / "adapters" / name)
 
     def _latest(self) -> PolicyVersion:
-        latest = self._run.store.fact("policy")
-        return BASE_POLICY if latest is None else self._policy(latest["adapter"], latest["version"])
+        latest = self._run.store.fact("policy", {"version": 0})
+        if latest["version"] == 0:
+            return BASE_POLICY
+        return self._policy(latest["adapter"], latest["version"])
 
     # Sampling
 
@@ -249,18 +269,29 @@ class Trainer:
             await self._stack.engine.load_adapter(policy.name, policy.path)
             self._mounted.add(policy.name)
 
-    async def _tidy(self, policy: PolicyVersion, step: int) -> None:
+    async def _unmount(self, names: Iterable[str]) -> None:
+        for name in sorted(names):
+            self._mounted.discard(name)
+            with contextlib.suppress(EngineError):  # a dead engine holds nothing
+                await self._stack.engine.unload_adapter(name)
+
+    async def _tidy(self, policy: PolicyVersion) -> None:
         """Unmount and delete versions that no session can reach any more."""
         oldest = policy.version - 1
         best = self.best()
-        for name in sorted(self._mounted):
-            if int(name.rsplit("-v", 1)[1]) < oldest:
-                await self._stack.engine.unload_adapter(name)
-                self._mounted.discard(name)
+        await self._unmount([name for name in self._mounted if _version(name) < oldest])
         for directory in (self._run.root / "adapters").glob(f"{self._label}-v*"):
-            version = int(directory.name.rsplit("-v", 1)[1])
-            if version < oldest - 1 and directory.name != best.name:
+            if _version(directory.name) < oldest - 1 and directory.name != best.name:
                 await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+
+def _version(name: str) -> int:
+    return int(name.rsplit("-v", 1)[1])
+
+
+def _in_order(rollouts: Iterable[Rollout]) -> list[Rollout]:
+    """By plan, not by the clock, so that a continued run sees what an uninterrupted one saw."""
+    return sorted(rollouts, key=lambda r: (r.step, r.group, r.attempt))
 
 
 def summary(rollouts: list[Rollout]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The whole way of one run: base, raw model's figure, training, evaluation, report.
+"""The whole way of one run: base, raw model's figure, training, evaluation.
 
 Each part is skipped where the run directory already holds its result, so the same call continues
 an interrupted run.
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from harness_adapters.config import Settings
 from harness_adapters.engine.canary import Pair, canary
 from harness_adapters.engine.embedded import resolve_model
-from harness_adapters.evaluation.compare import Comparison, compare
+from harness_adapters.errors import LearnerError, ModelError, StoreError, TaskError
+from harness_adapters.evaluation.compare import Comparison, compare, matching
 from harness_adapters.evaluation.execute import Arm, execute
-from harness_adapters.evaluation.plan import PairedPlan, check_held_out
+from harness_adapters.evaluation.plan import PairedPlan, PlannedSession, check_held_out
 from harness_adapters.learner.client import LearnerClient
 from harness_adapters.progress import Reporter
 from harness_adapters.records import Phase
@@ -25,24 +25,34 @@ from harness_adapters.rollout.stack import Stack, open_stack
 from harness_adapters.tasks import Split, Task
 from harness_adapters.training.loop import PolicyVersion, Trainer
 from harness_adapters.training.run import Run
-from harness_adapters.training.warm_base import warm_base
+from harness_adapters.training.warm_base import file_hash, warm_base
+
+BASE_ARM = Arm("base")
 
 
 async def prepare_base(run: Run, reporter: Reporter) -> Path:
     """Model directory that the adapter is trained on: warm-started, or the raw model itself."""
-    raw = resolve_model(run.settings.model.path, progress=reporter.say)
+    settings, store = run.settings, run.store
+    raw = resolve_model(settings.model.path, progress=reporter.say)
     base = raw
-    if run.settings.warm_start.steps:
-        with run.timed("warm start"):
-            base = (await warm_base(run.settings, raw, run.dataset, reporter)).model_dir
-    run.store.set_fact("raw_model_dir", str(raw))
-    run.store.set_fact("model_dir", str(base))
+    if settings.warm_start.steps:
+        warm = await warm_base(settings, raw, run.dataset, reporter)
+        before = store.fact("warm_base")
+        if before is not None and before["weights"] != warm.facts["weights"]:
+            raise StoreError(
+                f"{run.root} was trained on another warm start than {warm.model_dir} holds now "
+                "(its cache was made again): start a new run"
+            )
+        store.set_fact("warm_base", warm.facts)
+        base = warm.model_dir
+    store.set_fact("raw_model_dir", str(raw))
+    store.set_fact("model_dir", str(base))
     return base
 
 
 async def train_run(run: Run, reporter: Reporter) -> PolicyVersion:
     """Train the run's adapter to its last step; the best one by validation."""
-    check_held_out(*(run.dataset.split(split) for split in Split))
+    _check_tasks(run)
     base = await prepare_base(run, reporter)
     async with open_stack(run.settings, base, run_dir=run.root, reporter=reporter) as stack:
         return await _train(run, stack, base, reporter)
@@ -50,25 +60,21 @@ async def train_run(run: Run, reporter: Reporter) -> PolicyVersion:
 
 async def train_and_evaluate(run: Run, reporter: Reporter) -> Comparison:
     """Training and paired evaluation on one engine, the raw model's figure first."""
-    check_held_out(*(run.dataset.split(split) for split in Split))
+    _check_tasks(run)
     base = await prepare_base(run, reporter)
     await evaluate_raw(run, reporter)
     async with open_stack(run.settings, base, run_dir=run.root, reporter=reporter) as stack:
         best = await _train(run, stack, base, reporter)
-        return await _evaluate(run, stack, [_arm(best)], reporter)
+        return await _evaluate(run, stack, _arm(best), reporter)
 
 
-async def evaluate_run(run: Run, adapters: Sequence[Path | None], reporter: Reporter) -> Comparison:
-    """Paired evaluation of a trained run: the base against its best adapter, or against others."""
+async def evaluate_run(run: Run, adapter: Path | None, reporter: Reporter) -> Comparison:
+    """Paired evaluation of the base against the run's best adapter, or against another one."""
     check_held_out(*(run.dataset.split(split) for split in Split))
+    arm = _best_arm(run) if adapter is None else _arm_of_path(adapter)
     base = await prepare_base(run, reporter)
-    arms = [_arm_of_path(path) for path in adapters if path is not None]
-    best = run.store.fact("best")
-    if not arms and best is not None:
-        path = run.root / "adapters" / best["adapter"]
-        arms = [_arm(PolicyVersion(best["adapter"], best["version"], path))]
     async with open_stack(run.settings, base, run_dir=run.root, reporter=reporter) as stack:
-        return await _evaluate(run, stack, arms, reporter)
+        return await _evaluate(run, stack, arm, reporter)
 
 
 def test_tasks(run: Run) -> list[Task]:
@@ -84,46 +90,49 @@ def test_tasks(run: Run) -> list[Task]:
 
 
 async def evaluate_raw(run: Run, reporter: Reporter) -> None:
-    """Show what the model does before any warm start, on a few of the test tasks."""
+    """Show what the model does before any warm start, on a sample of the test tasks."""
     raw, base = run.store.fact("raw_model_dir"), run.store.fact("model_dir")
-    if raw == base or not run.settings.eval.raw_tasks:
+    if raw == base or run.settings.engine.url is not None:
+        return  # a server that is attached to holds one model: the base
+    trained = {task.family for task in run.tasks(Split.TRAIN)}
+    seen = [task for task in run.tasks(Split.TEST) if task.family in trained]
+    tasks = spread(seen, run.settings.eval.raw_tasks)
+    arm = Arm("raw")
+    if not _missing(run, tasks, [arm], attempts=1):
         return
-    tasks = test_tasks(run)[: run.settings.eval.raw_tasks]
-    done = run.store.rollouts(phase=Phase.TEST, arm="raw", turns=False)
-    plan = PairedPlan(tasks=[task.id for task in tasks], arms=["raw"], attempts=1)
-    todo = plan.missing(done)
-    if not todo:
-        return
-    settings: Settings = run.settings
-    with run.timed("raw model"):
-        async with open_stack(settings, Path(raw), run_dir=run.root, reporter=reporter) as stack:
-            reporter.phase("the raw model on held-out tasks", len(todo))
-            await execute(
-                todo,
-                arms=[Arm("raw")],
-                tasks=tasks,
-                phase=Phase.TEST,
-                temperature=settings.eval.temperature,
-                stack=stack,
-                store=run.store,
-                concurrency=settings.concurrency,
-                reporter=reporter,
+    async with open_stack(run.settings, Path(raw), run_dir=run.root, reporter=reporter) as stack:
+        await _play(run, stack, tasks, [arm], attempts=1, reporter=reporter)
+
+
+def _check_tasks(run: Run) -> None:
+    for split in Split:
+        if not run.tasks(split):
+            raise TaskError(
+                f"{run.dataset.root}: no task of the {split} split; set metadata.split in task.toml"
             )
+    check_held_out(*(run.dataset.split(split) for split in Split))
 
 
 async def _train(run: Run, stack: Stack, base: Path, reporter: Reporter) -> PolicyVersion:
-    if run.store.fact("trained_steps", 0) >= run.settings.train.steps:
-        best = run.store.fact("best")
-        if best is not None:
-            path = run.root / "adapters" / best["adapter"]
-            return PolicyVersion(best["adapter"], best["version"], path)
-    learner = await LearnerClient.start(run.root, run.settings.harness.name, base)
-    try:
-        await _check_agreement(run, stack, learner, reporter)
-        with run.timed("training"):
-            return await Trainer(run, stack, learner, reporter).train()
-    finally:
-        await learner.close()
+    steps = run.settings.train.steps
+    finished = run.store.fact("trained_steps", 0) >= steps
+    if not (finished and run.store.fact(f"validated:{steps}") is not None):
+        learner = await LearnerClient.start(run.root, run.settings.harness.name, base)
+        try:
+            if learner.note:
+                reporter.say(learner.note)
+            await _check_agreement(run, stack, learner, reporter)
+            with run.timed("training"):
+                await Trainer(run, stack, learner, reporter).train()
+        finally:
+            await learner.close()
+    best = run.store.fact("best")
+    if best is None:
+        raise LearnerError(
+            f"no step moved the weights: no group of rollouts disagreed; see {run.root}/"
+            "metrics.jsonl, then choose easier tasks or a longer warm start in a new run"
+        )
+    return PolicyVersion(best["adapter"], best["version"], run.root / "adapters" / best["adapter"])
 
 
 async def _check_agreement(
@@ -140,48 +149,36 @@ async def _check_agreement(
         asked = learner.logprobs(pairs, None if path is None else Path(path))
         return asyncio.run_coroutine_threadsafe(asked, loop).result()
 
-    report = await canary(
-        stack.engine,
-        stack.chat,
-        logprobs,
-        {adapter.name: adapter.path},
-        dtype=run.settings.model.dtype,
-    )
+    try:
+        report = await canary(
+            stack.engine,
+            stack.chat,
+            logprobs,
+            {adapter.name: adapter.path},
+            dtype=run.settings.model.dtype,
+            temperature=run.settings.train.temperature,
+        )
+    finally:
+        await stack.engine.unload_adapter(adapter.name)
     reporter.say(report.line())
     run.store.set_fact("canary", asdict(report))
 
 
-async def _evaluate(run: Run, stack: Stack, arms: Sequence[Arm], reporter: Reporter) -> Comparison:
-    settings = run.settings
+async def _evaluate(run: Run, stack: Stack, arm: Arm, reporter: Reporter) -> Comparison:
+    arms = [BASE_ARM, arm]
     tasks = test_tasks(run)
-    everyone = [Arm("base"), *arms]
-    plan = PairedPlan(
-        tasks=[task.id for task in tasks],
-        arms=[arm.label for arm in everyone],
-        attempts=settings.eval.attempts,
-        seed=settings.tasks.seed,
+    run.store.set_fact(
+        "evaluation",
+        {
+            "base": BASE_ARM.label,
+            "treatment": arm.label,
+            "played": {one.label: one.adapter for one in arms},
+            "temperature": run.settings.eval.temperature,
+            "tasks": [task.id for task in tasks],
+        },
     )
-    done = run.store.rollouts(phase=Phase.TEST, turns=False)
-    todo = plan.missing(done)
-    reporter.phase("evaluation on held-out tasks", len(todo))
-    with run.timed("evaluation"):
-        await execute(
-            todo,
-            arms=everyone,
-            tasks=tasks,
-            phase=Phase.TEST,
-            temperature=settings.eval.temperature,
-            stack=stack,
-            store=run.store,
-            concurrency=settings.concurrency,
-            reporter=reporter,
-        )
-    return comparison(run, treatment=everyone[-1].label)
-
-
-def comparison(run: Run, treatment: str | None = None) -> Comparison:
-    """The paired comparison that the run's store holds."""
-    wanted = {task.id for task in test_tasks(run)}
+    await _play(run, stack, tasks, arms, attempts=run.settings.eval.attempts, reporter=reporter)
+    wanted = {task.id for task in tasks}
     rollouts = [
         rollout
         for rollout in run.store.rollouts(phase=Phase.TEST, turns=False)
@@ -189,10 +186,68 @@ def comparison(run: Run, treatment: str | None = None) -> Comparison:
     ]
     return compare(
         rollouts,
-        base="base",
-        treatment=treatment or run.settings.harness.name,
+        base=BASE_ARM.label,
+        treatment=arm.label,
         unseen_families=set(run.store.fact("dataset", {}).get("unseen_families", [])),
+        played={one.label: one.adapter for one in arms},
+        temperature=run.settings.eval.temperature,
     )
+
+
+def _missing(
+    run: Run, tasks: Sequence[Task], arms: Sequence[Arm], *, attempts: int
+) -> list[PlannedSession]:
+    """Sessions of these arms on these tasks that the store lacks, in the plan's order."""
+    plan = PairedPlan(
+        tasks=[task.id for task in tasks],
+        arms=[arm.label for arm in arms],
+        attempts=attempts,
+        seed=run.settings.tasks.seed,
+    )
+    done = matching(
+        run.store.rollouts(phase=Phase.TEST, turns=False),
+        {arm.label: arm.adapter for arm in arms},
+        run.settings.eval.temperature,
+    )
+    return plan.missing(done)
+
+
+async def _play(
+    run: Run,
+    stack: Stack,
+    tasks: Sequence[Task],
+    arms: Sequence[Arm],
+    *,
+    attempts: int,
+    reporter: Reporter,
+) -> None:
+    """Play what the store lacks of these arms on these tasks."""
+    todo = _missing(run, tasks, arms, attempts=attempts)
+    names = " and ".join(arm.label for arm in arms)
+    reporter.phase(f"held-out tasks, played by {names}", len(todo))
+    with run.timed("evaluation"):
+        await execute(
+            todo,
+            arms=arms,
+            tasks=tasks,
+            phase=Phase.TEST,
+            temperature=run.settings.eval.temperature,
+            stack=stack,
+            store=run.store,
+            concurrency=run.settings.concurrency,
+            reporter=reporter,
+        )
+
+
+def _best_arm(run: Run) -> Arm:
+    best = run.store.fact("best")
+    if best is None:
+        raise StoreError(
+            f"{run.root} holds no trained adapter yet: train it first (harness-adapters train "
+            f"{run.root} --resume), or name one with --adapter"
+        )
+    path = run.root / "adapters" / best["adapter"]
+    return _arm(PolicyVersion(best["adapter"], best["version"], path))
 
 
 def _arm(policy: PolicyVersion) -> Arm:
@@ -200,5 +255,9 @@ def _arm(policy: PolicyVersion) -> Arm:
 
 
 def _arm_of_path(path: Path) -> Arm:
-    name = path.resolve().name
+    """An adapter from elsewhere: named by its directory and its weights' hash."""
+    weights = path / "adapter_model.safetensors"
+    if not weights.is_file() or not (path / "adapter_config.json").is_file():
+        raise ModelError(f"{path}: not a PEFT adapter directory (adapter_config.json and weights)")
+    name = f"{path.resolve().name}-{file_hash(weights)[:8]}"
     return Arm(name, name, 1, path.resolve())

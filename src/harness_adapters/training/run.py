@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import time
@@ -14,6 +15,8 @@ from pathlib import Path
 from harness_adapters import config
 from harness_adapters.config import Settings
 from harness_adapters.errors import StoreError
+from harness_adapters.locks import DirectoryLock
+from harness_adapters.paths import data_dir
 from harness_adapters.store import Store
 from harness_adapters.tasks import Dataset, Split, Task, load_dataset, starter
 
@@ -29,6 +32,12 @@ class Run:
     settings: Settings
     store: Store
     dataset: Dataset
+    lock: DirectoryLock
+
+    def close(self) -> None:
+        """Close the store and let other processes in."""
+        self.store.close()
+        self.lock.release()
 
     def tasks(self, split: Split) -> list[Task]:
         """Tasks of one split, in the dataset's order."""
@@ -52,6 +61,15 @@ def open_run(root: Path, settings: Settings, *, resume: bool) -> Run:
     Raises StoreError with what differs and what to do.
     """
     file = root / "config.toml"
+    lock = DirectoryLock(root)
+    try:
+        return Run(root, settings, *_open(root, file, settings, resume=resume), lock)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _open(root: Path, file: Path, settings: Settings, *, resume: bool) -> tuple[Store, Dataset]:
     if file.exists():
         if not resume:
             raise StoreError(f"{root} already holds a run: add --resume, or name another directory")
@@ -61,11 +79,14 @@ def open_run(root: Path, settings: Settings, *, resume: bool) -> Run:
                 f"{root} was started with another {different[0]}: name another run directory, or "
                 "leave that setting as it was"
             )
-    store = Store(root)
-    _write(file, config.dump(settings))
     dataset = open_dataset(settings, root)
+    store = Store(root)
+    before = store.fact("dataset")
+    if before is not None and before["hash"] != dataset.content_hash:
+        raise StoreError(f"{dataset.root} is not what {root} was started on: start a new run")
+    _write(file, config.dump(settings))
     _remember(store, settings, dataset)
-    return Run(root, settings, store, dataset)
+    return store, dataset
 
 
 def reopen_run(root: Path, changes: Sequence[str] = ()) -> Run:
@@ -104,6 +125,13 @@ def open_dataset(settings: Settings, root: Path) -> Dataset:
     if not where.is_dir():
         _write_starter(settings, where)
     return load_dataset(where)
+
+
+def shared_dataset(settings: Settings) -> Dataset:
+    """The settings' dataset outside of any run: the starter suite lies among the caches."""
+    sizes = settings.tasks.model_dump_json()
+    name = hashlib.sha256(sizes.encode()).hexdigest()[:12]
+    return open_dataset(settings, data_dir() / "starter" / name)
 
 
 def _write_starter(settings: Settings, where: Path) -> None:

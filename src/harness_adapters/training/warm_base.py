@@ -7,11 +7,12 @@ Both the demonstrations and the weights are cached under a key of everything the
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness_adapters.config import Settings
 from harness_adapters.engine.models import load_chat_format
@@ -19,6 +20,7 @@ from harness_adapters.errors import LearnerError
 from harness_adapters.gateway.scripted import ScriptedEngine
 from harness_adapters.harness.registry import get_harness
 from harness_adapters.learner.client import warm_start_in_process
+from harness_adapters.locks import DirectoryLock
 from harness_adapters.paths import models_dir
 from harness_adapters.progress import Reporter
 from harness_adapters.records import Phase, Rollout
@@ -28,17 +30,18 @@ from harness_adapters.rollout.stack import make_runner
 from harness_adapters.store import Store
 from harness_adapters.tasks import Dataset, Split
 
-RECIPE = 1
+RECIPE = 2
 """Raise when the demonstrations or the supervised run change what they produce."""
 
 
 @dataclass(frozen=True, slots=True)
 class WarmBase:
-    """A warm-started model and where it comes from."""
+    """A warm-started model and what is known of how it was made."""
 
     model_dir: Path
-    demonstrations: int
-    key: str
+    facts: dict[str, Any]
+    """`key`, `demonstrations`, `seconds` it took when it was made, `losses` by step, `weights`
+    (a hash)."""
 
 
 async def warm_base(
@@ -48,42 +51,72 @@ async def warm_base(
     key = _key(settings, raw_dir, dataset)
     home = models_dir() / f"{raw_dir.name}-warm-{key}"
     model_dir = home / "model"
-    if not (model_dir / "config.json").is_file():
-        store = Store(home)
-        try:
-            rollouts = await demonstrate(settings, raw_dir, dataset, store, reporter)
-            reporter.phase("warm start: supervised steps", settings.warm_start.steps)
-            await warm_start_in_process(
-                home,
-                raw_dir,
-                model_dir,
-                settings=settings.warm_start,
-                rollout_ids=[rollout.id for rollout in rollouts],
-                on_step=lambda step, loss: reporter.advance(1, f"loss {loss:.3f}"),
-            )
-        finally:
-            store.close()
-    return WarmBase(model_dir, settings.warm_start.demonstrations, key)
+    lock = DirectoryLock(home)
+    store = Store(home)
+    try:
+        facts = store.fact("warm_base")
+        if facts is None or not (model_dir / "config.json").is_file():
+            facts = await _make(settings, raw_dir, model_dir, dataset, store, reporter)
+            facts["key"] = key
+            store.set_fact("warm_base", facts)
+    finally:
+        store.close()
+        lock.release()
+    return WarmBase(model_dir, facts)
+
+
+async def _make(
+    settings: Settings,
+    raw_dir: Path,
+    model_dir: Path,
+    dataset: Dataset,
+    store: Store,
+    reporter: Reporter,
+) -> dict[str, Any]:
+    start = time.monotonic()
+    rollouts = await demonstrate(settings, raw_dir, dataset, store, reporter)
+    reporter.phase("warm start: supervised steps", settings.warm_start.steps)
+    result = await warm_start_in_process(
+        store.root,
+        raw_dir,
+        model_dir,
+        settings=settings.warm_start,
+        rollout_ids=[rollout.id for rollout in rollouts],
+        on_step=lambda step, loss: reporter.advance(1, f"loss {loss:.3f}"),
+        dtype=settings.model.dtype,
+        device=settings.train.device,
+    )
+    weights = sorted(model_dir.glob("*.safetensors"))
+    return {
+        "demonstrations": len(rollouts),
+        "seconds": time.monotonic() - start,
+        "losses": result["losses"],
+        "weights": hashlib.sha256("".join(map(file_hash, weights)).encode()).hexdigest(),
+    }
 
 
 async def demonstrate(
     settings: Settings, raw_dir: Path, dataset: Dataset, store: Store, reporter: Reporter
 ) -> list[Rollout]:
-    """Solved oracle sessions on training tasks, run where the store lacks them."""
+    """Solved oracle sessions on training tasks, in the order of the tasks' ids.
+
+    Sessions that the store holds are not run again, unless they failed.
+    """
     chat = load_chat_format(raw_dir)
     harness = get_harness(settings.harness.name)
+    harness.installed()
     engine = ScriptedEngine(chat, max_context=settings.engine.max_context)
     runner = make_runner(engine, chat, harness, settings, store.root / "audit.jsonl")
     tasks = spread(
         [task for task in dataset.split(Split.TRAIN) if task.oracle],
         settings.warm_start.demonstrations,
     )
-    done = {rollout.task: rollout for rollout in store.rollouts(phase=Phase.DEMONSTRATION)}
+    before = store.rollouts(phase=Phase.DEMONSTRATION)
+    done = {rollout.task: rollout for rollout in before if rollout.correct}
     plans = [demonstration_plan(task) for task in tasks if task.id not in done]
     reporter.phase(f"demonstrations by the oracle in {harness.name}", len(plans))
     pool = Pool(Oracle(runner, engine, chat), settings.concurrency, store.add)
     fresh = await pool.run(plans, lambda _: reporter.advance(1))
-    await asyncio.sleep(0)
     rollouts = [*done.values(), *fresh]
     failed = [rollout for rollout in rollouts if not rollout.correct]
     if failed:
@@ -96,13 +129,28 @@ async def demonstrate(
     return sorted(rollouts, key=lambda rollout: rollout.task)
 
 
+def file_hash(path: Path) -> str:
+    """sha256 of a file's content, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _key(settings: Settings, raw_dir: Path, dataset: Dataset) -> str:
+    """Twelve hex digits of everything that the demonstrations and the weights depend on."""
     harness = get_harness(settings.harness.name)
+    model = {
+        file.name: file_hash(file)
+        for file in sorted(raw_dir.iterdir())
+        if file.suffix in (".json", ".jinja", ".safetensors")
+    }
     parts = {
         "recipe": RECIPE,
-        "model": raw_dir.name,
+        "model": model,
+        "dtype": settings.model.dtype,
         "warm_start": settings.warm_start.model_dump(),
         "harness": [harness.name, harness.version, settings.harness.profile],
+        "context": settings.engine.max_context,
+        "budget": settings.budget.model_dump(),
         "dataset": dataset.content_hash,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]

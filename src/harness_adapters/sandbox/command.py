@@ -1,4 +1,4 @@
-"""Finding bubblewrap, and the options that make one root file system."""
+"""The command line of a sandbox: finding bubblewrap, and the options that make one root."""
 
 from __future__ import annotations
 

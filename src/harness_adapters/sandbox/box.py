@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from harness_adapters.errors import SandboxError
-from harness_adapters.sandbox import bubblewrap, seccomp
+from harness_adapters.sandbox import command, seccomp
 from harness_adapters.sandbox.cgroup import Cgroup, hierarchy
 from harness_adapters.sandbox.contract import Bind, ExecResult, Frozen, Limits, Serve, Usage
 from harness_adapters.sandbox.freeze import MAX_BYTES, MAX_DEPTH, MAX_FILES, sanitise
 from harness_adapters.sandbox.listener import open_listener
 from harness_adapters.sandbox.process import Process, complaint, to_the_end
-from harness_adapters.sandbox.scratch import new_state, sandbox_uid, scratch_root
+from harness_adapters.sandbox.scratch import State, new_state, sandbox_uid, scratch_root
 from harness_adapters.sandbox.trees import copy_tree, owned_by, reachable, remove_tree
 
 _TIMED_OUT = 137
@@ -89,8 +89,8 @@ class BwrapSandbox:
     def _prepare(self) -> None:
         uid = sandbox_uid()
         root = scratch_root(self._scratch, uid)
-        bwrap = bubblewrap.reachable_bwrap(uid, root / "bin")
-        state = new_state(root, "box")
+        bwrap = command.reachable_bwrap(uid, root / "bin")
+        state = new_state(root, State.BOX)
         try:
             self._state = state
             state.mkdir(mode=0o711)
@@ -104,17 +104,17 @@ class BwrapSandbox:
                 (state / "empty").mkdir()
                 self._lowers = [state / "empty"]
             self._write_home(state / "home", uid)
-            first = bubblewrap.mount_first(self._place_binds(state, uid))
+            first = command.mount_first(self._place_binds(state, uid))
         except OSError as error:
             raise SandboxError(f"can't prepare a sandbox in {state}: {error}") from None
         # Without a group, the pid namespace and resource limits have to do.
         with contextlib.suppress(OSError):
             self._group = Cgroup(state.name, self._limits, hierarchy())
         grouped = self._group is not None and self._group.limits_memory
-        limit = bubblewrap.resource_limits(
+        limit = command.resource_limits(
             file_mb=self._limits.file_mb, data_mb=None if grouped else self._limits.memory_mb
         )
-        self._prefix = [*first, *limit, *bubblewrap.drop_privileges(uid), str(bwrap)]
+        self._prefix = [*first, *limit, *command.drop_privileges(uid), str(bwrap)]
 
     def _stage(self, source: Path, number: int, uid: int) -> Path:
         """A lower layer whose files the sandbox may change: they must belong to its user."""
@@ -217,7 +217,7 @@ class BwrapSandbox:
             self._prefix,
             self._options(env, network),
             argv,
-            files=bubblewrap.ETC_FILES,
+            files=command.ETC_FILES,
             filter_program=seccomp.program(),
             stdin=stdin,
             output_bytes=self._limits.output_bytes,
@@ -264,7 +264,7 @@ class BwrapSandbox:
 
     def _options(self, env: Mapping[str, str], network: bool) -> list[str]:
         assert self._state is not None
-        options = bubblewrap.root_options(
+        options = command.root_options(
             workdir=self._workdir,
             lowers=self._lowers,
             upper=self._state / "upper",
@@ -276,7 +276,7 @@ class BwrapSandbox:
             disable_userns=self._disable_userns,
         )
         result = list(options)
-        for name, value in {**bubblewrap.BASE_ENV, **env}.items():
+        for name, value in {**command.BASE_ENV, **env}.items():
             result += ["--setenv", name, value]
         return result
 
@@ -308,7 +308,8 @@ class BwrapSandbox:
         """Kill every process, then sanitise what the session wrote. The sandbox is spent.
 
         Blocks for the time of one pass over the changed files. The layer outlives this sandbox;
-        whoever calls this discards it. Raises SandboxError when the workspace is too large.
+        whoever calls this discards it. Raises WorkspaceError when what the session wrote is beyond
+        these limits, which is the agent's own doing, and SandboxError when this came too early.
         """
         if self._spent or self._state is None:
             raise SandboxError("this sandbox is not open, or was frozen before")
@@ -317,7 +318,7 @@ class BwrapSandbox:
         self._spent = True
         if self._group is not None:
             self._group.kill()
-        layer = new_state(self._state.parent, "layer")
+        layer = new_state(self._state.parent, State.LAYER)
         counts = sanitise(
             self._state / "upper",
             self._workdir,
