@@ -87,7 +87,10 @@ async def end_token_is_included(engine: Engine, ids: list[int], end: int) -> Non
     assert len(answer.logprobs) == len(answer.output_ids)
 
 
-async def errors_are_clear(engine: Engine, tmp_path: Path, taken: str, directory: Path) -> None:
+async def errors_are_clear(
+    engine: Engine, tmp_path: Path, taken: str, directory: Path, other: Path
+) -> None:
+    """`taken` is loaded from `directory`; `other` is another adapter."""
     with pytest.raises(ContextError, match="leaves no room"):
         await engine.generate(prompt(0, engine.max_context), sampling=GREEDY)
     full = await engine.generate(prompt(0, engine.max_context - 2), sampling=GREEDY)
@@ -95,13 +98,15 @@ async def errors_are_clear(engine: Engine, tmp_path: Path, taken: str, directory
     with pytest.raises(EngineError, match="'nobody-v1' is not loaded"):
         await engine.generate(prompt(0), adapter="nobody-v1", sampling=GREEDY)
     with pytest.raises(EngineError, match="taken"):
-        await engine.load_adapter(taken, directory)
+        await engine.load_adapter(taken, other)
     with pytest.raises(EngineError, match="taken"):
         await engine.load_adapter(BASE, directory)
     with pytest.raises(EngineError, match=r"no adapter_config\.json"):
         await engine.load_adapter("missing-v1", tmp_path / "missing")
     with pytest.raises(EngineError, match="not loaded"):
         await engine.unload_adapter("nobody-v1")
+    # Once more from the same place is no error: it is loaded, as was asked.
+    await asyncio.gather(*(engine.load_adapter(taken, directory) for _ in range(2)))
     # The engine has survived all of it.
     await engine.generate(prompt(0), sampling=GREEDY)
 

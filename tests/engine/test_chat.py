@@ -168,11 +168,17 @@ def test_next_prompt_extends_prompt_and_output(chat: TemplateChat, output: str) 
     assert_chains(chat, output)
 
 
+# Private-use characters stand for nothing: the format takes three of them as its own marks.
+written = st.characters(exclude_categories=["Co", "Cs"])
+
+
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    content=st.text(max_size=20).filter(lambda s: "`" not in s and "{" not in s),
+    content=st.text(written, max_size=20).filter(lambda s: "`" not in s and "{" not in s),
     arguments=st.dictionaries(
-        st.text(max_size=8), st.text(max_size=30) | st.integers() | st.booleans(), max_size=3
+        st.text(written, max_size=8),
+        st.text(written, max_size=30) | st.integers() | st.booleans(),
+        max_size=3,
     ),
     tool_output=st.text(max_size=30),
 )
@@ -182,6 +188,7 @@ def test_chain_holds_for_any_text(
     call = chat.write_call("bash", json.dumps(arguments))
     # SmolLM2's tokenizer lacks tokens for some bytes: such characters can't be sampled either.
     assume(chat.decode(chat.encode(content + call)) == content + call)
+    assume(not chat.parse(content).calls)  # the tag of another form of calls
     assert_chains(chat, content + "\n" + call if content.strip() else call, tool_output)
     if content.strip():
         assert_chains(chat, content, tool_output)

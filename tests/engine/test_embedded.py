@@ -2,6 +2,7 @@ import json
 import time
 import zipfile
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,23 @@ def test_unreachable_hub_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     with pytest.raises(ModelError, match="owner/model: can't be fetched") as caught:
         resolve_model("owner/model")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_python_files_are_fetched_only_where_allowed(
+    allowed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def download(repository: str, *, allow_patterns: list[str]) -> str:
+        asked.append(allow_patterns)
+        return str(tmp_path)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert resolve_model("owner/model", trust_remote_code=allowed) == tmp_path
+    names = ["config.json", "model.safetensors", "modeling_own.py", "custom_generate/generate.py"]
+    fetched = [n for n in names if any(fnmatch(n, pattern) for pattern in asked[0])]
+    assert fetched == (names if allowed else names[:2])
 
 
 def test_changed_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

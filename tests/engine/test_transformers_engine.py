@@ -77,7 +77,8 @@ async def test_end_token(engine: TransformersEngine, tiny: Path) -> None:
 async def test_errors(
     engine: TransformersEngine, adapters: dict[str, Path], tmp_path: Path
 ) -> None:
-    await checks.errors_are_clear(engine, tmp_path, "pi-v1", adapters["pi-v1"])
+    chosen = (adapters["pi-v1"], adapters["pi-v2"])
+    await checks.errors_are_clear(engine, tmp_path, "pi-v1", *chosen)
 
 
 async def test_unload(engine: TransformersEngine, adapters: dict[str, Path]) -> None:
@@ -129,3 +130,15 @@ async def test_canary_passes_and_refuses(
     swapped = {"pi-v1": adapters["pi-v2"]}
     with pytest.raises(EngineError, match="disagree on pi-v1"):
         await canary(engine, chat, reference, swapped, dtype="float32")
+
+
+async def test_canary_at_the_temperature_of_training(
+    engine: TransformersEngine, tiny: Path, adapters: dict[str, Path]
+) -> None:
+    chat = load_chat_format(tiny)
+    reference = reference_logprobs(tiny, "float32", temperature=0.5)
+    chosen = {"pi-v1": adapters["pi-v1"]}
+    report = await canary(engine, chat, reference, chosen, dtype="float32", temperature=0.5)
+    assert report.max_difference < 1e-3
+    with pytest.raises(EngineError, match="disagree"):
+        await canary(engine, chat, reference, chosen, dtype="float32")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
 import pytest_asyncio
 
@@ -73,17 +74,34 @@ async def test_prefix_cache(engine: VllmEngine, tiny: Path) -> None:
     await checks.prefix_is_cached_and_right(engine, tiny)
 
 
-async def test_end_token_and_attach(engine: VllmEngine) -> None:
+async def served(engine: VllmEngine) -> list[str]:
+    async with httpx.AsyncClient(trust_env=False) as http:
+        models = (await http.get(f"{engine.url}/v1/models")).json()["data"]
+    return [model["id"] for model in models]
+
+
+async def test_end_token_and_attach(
+    engine: VllmEngine, tiny: Path, adapters: dict[str, Path], tmp_path: Path
+) -> None:
     ids, end = await checks.greedy_end(engine)
-    attached = await VllmEngine.attach(f"{engine.url}/v1/", end_ids=[end])
+    attached = await VllmEngine.attach(f"{engine.url}/v1/", tiny, end_ids=[end])
     assert attached.max_context == engine.max_context
     await checks.end_token_is_included(attached, ids, end)
+    # Beside the engine's own adapter of that name, and gone with its engine.
+    await attached.load_adapter("pi-v1", adapters["pi-v2"])
+    answer = await attached.generate(ids, adapter="pi-v1", sampling=checks.SAMPLED)
+    assert checks.worst_difference(tiny, adapters["pi-v2"], ids, answer) < 1e-3
+    assert len(await served(engine)) == 5
     await attached.close()
-    await engine.generate(ids, sampling=checks.GREEDY)
+    assert len(await served(engine)) == 4
+    await engine.generate(ids, adapter="pi-v1", sampling=checks.GREEDY)
+    with pytest.raises(EngineError, match=f"wants {tmp_path}"):
+        await VllmEngine.attach(engine.url, tmp_path, end_ids=[end])
 
 
 async def test_errors(engine: VllmEngine, adapters: dict[str, Path], tmp_path: Path) -> None:
-    await checks.errors_are_clear(engine, tmp_path, "pi-v1", adapters["pi-v1"])
+    chosen = (adapters["pi-v1"], adapters["pi-v2"])
+    await checks.errors_are_clear(engine, tmp_path, "pi-v1", *chosen)
 
 
 async def test_unload(engine: VllmEngine, adapters: dict[str, Path]) -> None:
@@ -119,19 +137,28 @@ async def test_too_large_a_rank_is_refused_and_survived(
     await engine.generate(checks.prompt(0), sampling=checks.GREEDY)
 
 
+async def running_requests(engine: VllmEngine) -> int:
+    """Requests in the server now, running or waiting."""
+    async with httpx.AsyncClient(trust_env=False) as http:
+        text = (await http.get(f"{engine.url}/metrics")).text
+    names = ("vllm:num_requests_running", "vllm:num_requests_waiting{")
+    lines = [line for line in text.splitlines() if line.startswith(names)]
+    return sum(int(float(line.rsplit(" ", 1)[1])) for line in lines)
+
+
 async def test_cancelled_request_is_aborted_in_the_server(engine: VllmEngine) -> None:
     long = asyncio.create_task(engine.generate(checks.prompt(1), sampling=Sampling(1.0, 980)))
     for _ in range(100):
         await asyncio.sleep(0.02)
-        if await engine.running_requests() == 1:
+        if await running_requests(engine) == 1:
             break
-    assert await engine.running_requests() == 1
+    assert await running_requests(engine) == 1
     long.cancel()
     for _ in range(100):
         await asyncio.sleep(0.02)
-        if await engine.running_requests() == 0:
+        if await running_requests(engine) == 0:
             break
-    assert await engine.running_requests() == 0
+    assert await running_requests(engine) == 0
 
 
 async def test_canary(engine: VllmEngine, tiny: Path, adapters: dict[str, Path]) -> None:
@@ -149,9 +176,9 @@ async def test_broken_model_fails_with_the_log_line(tiny: Path, tmp_path: Path) 
         )
 
 
-async def test_no_server_at_all() -> None:
+async def test_no_server_at_all(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="can't be reached"):
-        await VllmEngine.attach("http://127.0.0.1:9", end_ids=END_IDS)
+        await VllmEngine.attach("http://127.0.0.1:9", tmp_path, end_ids=END_IDS)
 
 
 def alive(process_id: int) -> bool:

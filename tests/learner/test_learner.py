@@ -128,6 +128,27 @@ def test_weak_signal_leaves_the_version(tmp_path: Path, model_dir: Path) -> None
     assert learner.update(2, some_rollouts(1)).adapter == "pi-v1"
 
 
+def test_a_step_without_signal_is_checkpointed_too(tmp_path: Path, model_dir: Path) -> None:
+    learner = Learner(tmp_path, "pi", model_dir, settings())
+    same = [rollout(f"r{i}", [turn([1, 2], [3])], reward=1.0) for i in range(4)]
+    results = [learner.update(step, same) for step in (1, 2)]
+    results.append(learner.update(3, some_rollouts(1)))
+    again = Learner(tmp_path, "pi", model_dir, settings())
+    assert (again.step, again.version) == (3, 1)
+    assert [again.update(step, []) for step in (1, 2, 3)] == results
+
+
+def test_scores_are_at_the_temperature_of_training(tmp_path: Path, model_dir: Path) -> None:
+    learner = Learner(tmp_path, "pi", model_dir, settings(temperature=0.5))
+    model = AutoModelForCausalLM.from_pretrained(str(model_dir))
+    with torch.no_grad():
+        logits = model(torch.tensor([[1, 2, 3, 4, 5]])).logits[0, 2:4] / 0.5
+    expected = [
+        float(row[token]) for row, token in zip(logits.log_softmax(-1), (4, 5), strict=True)
+    ]
+    assert learner.logprobs([([1, 2, 3], [4, 5])], None)[0] == pytest.approx(expected, abs=1e-5)
+
+
 def test_an_untrained_adapter_changes_nothing(tmp_path: Path, model_dir: Path) -> None:
     learner = Learner(tmp_path, "pi", model_dir, settings())
     _, path = learner.publish()

@@ -1,4 +1,4 @@
-"""Whole sessions: the real pi in a real sandbox on a scripted model, scored by the real verifier."""
+"""Whole sessions: real pi, real sandbox, a scripted model, the real verifier."""
 
 from pathlib import Path
 

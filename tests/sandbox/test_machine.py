@@ -103,6 +103,7 @@ from harness_adapters.sandbox import State, temporary_state
 
 with temporary_state(State.WORKSPACE) as place:
     (place / "layer").mkdir()
+    print(place, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -123,10 +124,10 @@ def test_leftovers_are_found_wherever_they_may_lie(
             "supports = scratch.supports_user_attributes\n"
             "scratch.supports_user_attributes = lambda d: 'shm' not in str(d) and supports(d)\n"
         ) + STATES
-    program = subprocess.run([sys.executable, "-c", script])
+    program = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert program.returncode == -9
-    root = tmp_path / f"harness-adapters-{os.getuid()}" if on_disk else scratch_dir()
-    [left] = [entry for entry in root.iterdir() if entry.name.startswith("workspace-")]
+    left = Path(program.stdout.strip())
+    assert left.is_dir() and left.is_relative_to(tmp_path) is on_disk
     assert clean_leftovers() >= 1
     assert not left.exists()
 

@@ -98,9 +98,14 @@ def load_profile(model_dir: Path) -> ModelProfile:
 
 
 def load_chat_format(model_dir: Path, trust_remote_code: bool = False) -> ChatFormat:
-    """How to talk to the model in `model_dir`. Raises ModelError when its tokenizer is missing."""
+    """How to talk to the model in `model_dir`.
+
+    Raises ModelError when its tokenizer is missing, or when the model (which is looked at first of
+    all here) needs Python files of its own and `trust_remote_code` doesn't allow them.
+    """
     from harness_adapters.engine.chat import TemplateChat
 
+    _check_config(model_dir, trust_remote_code)
     return TemplateChat.load(model_dir, load_profile(model_dir), trust_remote_code)
 
 
@@ -134,6 +139,23 @@ def load_with_own_code(
         raise ModelError(
             f"{model_dir}: its own Python files fail: {type(error).__name__}: {first}"
         ) from error
+
+
+def _check_config(model_dir: Path, trust_remote_code: bool) -> None:
+    """Load the config where it names own code: tokenizers don't need it, and servers fail late."""
+    if not read_config(model_dir).get("auto_map"):
+        return
+    from transformers import AutoConfig
+
+    try:
+        load_with_own_code(
+            lambda trust: AutoConfig.from_pretrained(model_dir, trust_remote_code=trust),
+            model_dir,
+            allowed=trust_remote_code,
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        first = (str(error).splitlines() or ["no message"])[0]
+        raise ModelError(f"{model_dir}: transformers can't read config.json: {first}") from None
 
 
 def has_own_code(model_dir: Path) -> bool:

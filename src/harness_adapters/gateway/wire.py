@@ -25,12 +25,6 @@ class BadRequest(Exception):  # noqa: N818 - named after the HTTP status; never 
         self.status = status
 
 
-class StreamOptions(BaseModel):
-    """`stream_options` of a request."""
-
-    include_usage: bool | None = None
-
-
 class ChatRequest(BaseModel):
     """What the gateway reads of a request. Sampling fields are ignored: sampling is pinned."""
 

@@ -107,9 +107,9 @@ def new_state(root: Path, kind: State) -> Path:
 
 
 @contextlib.contextmanager
-def temporary_state(kind: State, scratch: Path | None = None) -> Iterator[Path]:
+def temporary_state(kind: State) -> Iterator[Path]:
     """An empty directory that sandboxed processes can enter, removed at the end."""
-    place = new_state(scratch_root(scratch, sandbox_uid()), kind)
+    place = new_state(scratch_root(None, sandbox_uid()), kind)
     try:
         place.mkdir(mode=0o711)
     except OSError as error:
