@@ -142,3 +142,21 @@ async def test_canary_at_the_temperature_of_training(
     assert report.max_difference < 1e-3
     with pytest.raises(EngineError, match="disagree"):
         await canary(engine, chat, reference, chosen, dtype="float32")
+
+
+async def test_the_base_is_itself_after_each_unload(tiny: Path, adapters: dict[str, Path]) -> None:
+    engine = await TransformersEngine.start(
+        tiny, dtype="float32", max_context=512, end_ids=END_IDS, threads=1
+    )
+    prompt, sampling = [5, 6, 7, 8], Sampling(temperature=1.0, max_tokens=6, seed=3)
+    before = await engine.generate(prompt, sampling=sampling)
+    for name in ("pi-v1", "hermes-v1"):
+        await engine.load_adapter(name, adapters[name])
+    for name in ("pi-v1", "hermes-v1"):
+        await engine.unload_adapter(name)
+        after = await engine.generate(prompt, sampling=sampling)
+        assert after.output_ids == before.output_ids
+        assert after.logprobs == pytest.approx(before.logprobs, abs=1e-5)
+    await engine.load_adapter("pi-v1", adapters["pi-v1"])
+    assert (await engine.generate(prompt, adapter="pi-v1", sampling=sampling)).output_ids
+    await engine.close()

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.conftest import smollm2, tiny  # noqa: F401 - fixtures
 from harness_adapters.config import Settings, load
 from harness_adapters.engine.models import load_chat_format
 from harness_adapters.gateway.scripted import ScriptedEngine
@@ -18,13 +17,13 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def engine(smollm2: Path) -> ScriptedEngine:  # noqa: F811
+def engine(smollm2: Path) -> ScriptedEngine:
     return ScriptedEngine(load_chat_format(smollm2), max_context=4096)
 
 
 @pytest.fixture
 def runner(
-    smollm2: Path,  # noqa: F811
+    smollm2: Path,
     engine: ScriptedEngine,
     settings: Settings,
     tmp_path: Path,

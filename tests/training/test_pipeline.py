@@ -7,88 +7,111 @@ import pytest
 
 from harness_adapters.config import Settings
 from harness_adapters.errors import StoreError
+from harness_adapters.learner.client import LearnerClient
 from harness_adapters.progress import Quiet
 from harness_adapters.records import Phase
 from harness_adapters.report.page import write_report
-from harness_adapters.training.pipeline import train_and_evaluate
-from harness_adapters.training.run import Run, open_run, reopen_run
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Caches of their own, with the installed harness."""
-    from harness_adapters.paths import data_dir
-
-    harnesses = data_dir() / "harnesses"
-    own = tmp_path / "home"
-    own.mkdir()
-    (own / "harnesses").symlink_to(harnesses)
-    monkeypatch.setenv("HARNESS_ADAPTERS_HOME", str(own))
-
-
-def counts(run: Run) -> dict[str, int]:
-    return {
-        phase: len(run.store.rollouts(phase=phase, turns=False))
-        for phase in (Phase.TRAIN, Phase.VALIDATION, Phase.TEST)
-    }
+from harness_adapters.training.pipeline import evaluate_run, train_and_evaluate
+from harness_adapters.training.run import open_run, reopen_run
 
 
 async def test_a_run_goes_from_nothing_to_a_report_and_again_without_a_session(
-    small: Settings, home: None, tmp_path: Path
+    small: Settings, tmp_path: Path
 ) -> None:
     run = open_run(tmp_path / "run", small, resume=False)
     result = await train_and_evaluate(run, Quiet())
-    assert result.tasks == 2
-    expected = {Phase.TRAIN: 2 * 2 * 2, Phase.TEST: 1 + 2 * (2 + 1)}
-    found = counts(run)
-    assert {phase: found[phase] for phase in expected} == expected
-    assert found[Phase.VALIDATION] in (2, 4), "the base, and the adapter where a step moved it"
-    steps = [line["step"] for line in run.store.metrics() if "loss" in line or "reward" in line]
-    assert steps == [0, 1]
-    assert {turn.version for r in run.store.rollouts(phase=Phase.TRAIN) for turn in r.turns}
-    assert write_report(run.root).read_text().startswith("<!doctype html>")
+    assert (result.tasks, result.treatment) == (2, "pi")
+    assert result.unseen is not None and result.unseen.tasks == 1
+    assert len(run.store.rollouts(phase=Phase.TRAIN, turns=False)) == 2 * 2 * 4
+    assert len(run.store.rollouts(phase=Phase.TEST, turns=False)) == 2 * (2 + 1)
+    steps = [line for line in run.store.metrics() if "loss" in line]
+    assert [line["step"] for line in steps] == [0, 1]
+    on_policy = steps[0]["sampling/importance_sampling_ratio/mean"]
+    assert on_policy == pytest.approx(1.0, abs=1e-3)
+    best = run.store.fact("best")
+    assert (run.root / "adapters" / best["adapter"] / "adapter_model.safetensors").is_file()
+    played = {r.adapter for r in run.store.rollouts(phase=Phase.TEST, turns=False)}
+    assert played == {"base", best["adapter"]}
+    assert "pass@1" in write_report(run.root).read_text()
     before = [r.id for r in run.store.rollouts(turns=False)]
-    run.store.close()
+    run.close()
 
     again = reopen_run(tmp_path / "run")
     await train_and_evaluate(again, Quiet())
     assert [r.id for r in again.store.rollouts(turns=False)] == before
-    again.store.close()
+    again.close()
 
 
-async def test_an_interrupted_run_repeats_no_session(
-    small: Settings, home: None, tmp_path: Path
+@pytest.mark.parametrize("moment", ["sampling", "updating", "validating"])
+async def test_an_interrupted_run_repeats_and_loses_no_session(
+    small: Settings, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    reached = asyncio.Event()
+    real_update = LearnerClient.update
+
+    async def update(self: LearnerClient, step: int, rollouts: list[str]) -> object:
+        result = await real_update(self, step, rollouts)
+        if moment == "updating":
+            reached.set()  # the learner has checkpointed; the loop hasn't written it down
+            await asyncio.sleep(3600)
+        return result
+
+    monkeypatch.setattr(LearnerClient, "update", update)
     run = open_run(tmp_path / "run", small, resume=False)
     work = asyncio.create_task(train_and_evaluate(run, Quiet()))
-    while not run.store.rollouts(phase=Phase.TRAIN, turns=False):
+    while not reached.is_set():
         await asyncio.sleep(0.05)
         assert not work.done()
+        rollouts = run.store.rollouts(turns=False)
+        if moment == "sampling" and any(r.phase is Phase.TRAIN for r in rollouts):
+            reached.set()
+        if moment == "validating" and any(
+            r.phase is Phase.VALIDATION and r.step == 1 for r in rollouts
+        ):
+            reached.set()
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
     kept = {r.id for r in run.store.rollouts(turns=False)}
-    run.store.close()
+    run.close()
+    monkeypatch.setattr(LearnerClient, "update", real_update)
 
     again = reopen_run(tmp_path / "run")
     await train_and_evaluate(again, Quiet())
-    sessions = again.store.rollouts(phase=Phase.TRAIN, turns=False)
     assert kept <= {r.id for r in again.store.rollouts(turns=False)}
-    assert len(sessions) == 8
-    assert len({(r.step, r.task, r.attempt) for r in sessions}) == 8
-    again.store.close()
+    sessions = again.store.rollouts(phase=Phase.TRAIN, turns=False)
+    assert len(sessions) == len({(r.step, r.task, r.attempt) for r in sessions}) == 16
+    validated = again.store.rollouts(phase=Phase.VALIDATION, turns=False)
+    assert len(validated) == len({(r.step, r.task) for r in validated}) == 6
+    assert [line["step"] for line in again.store.metrics() if "loss" in line] == [0, 1]
+    again.close()
+
+
+async def test_a_run_without_an_adapter_is_not_evaluated(small: Settings, tmp_path: Path) -> None:
+    run = open_run(tmp_path / "run", small, resume=False)
+    with pytest.raises(StoreError, match="holds no trained adapter yet"):
+        await evaluate_run(run, None, Quiet())
+    run.close()
 
 
 def test_a_run_is_not_continued_by_accident_or_with_other_settings(
-    small: Settings, home: None, tmp_path: Path
+    small: Settings, tmp_path: Path
 ) -> None:
-    open_run(tmp_path / "run", small, resume=False).store.close()
+    open_run(tmp_path / "run", small, resume=False).close()
     with pytest.raises(StoreError, match="already holds a run: add --resume"):
         open_run(tmp_path / "run", small, resume=False)
     longer = small.model_copy(update={"train": small.train.model_copy(update={"steps": 9})})
-    open_run(tmp_path / "run", longer, resume=True).store.close()
+    open_run(tmp_path / "run", longer, resume=True).close()
     other = small.model_copy(
         update={"train": small.train.model_copy(update={"learning_rate": 1.0})}
     )
     with pytest.raises(StoreError, match=r"another train\.learning_rate"):
         open_run(tmp_path / "run", other, resume=True)
+
+
+def test_a_run_is_open_in_one_process_only(small: Settings, tmp_path: Path) -> None:
+    run = open_run(tmp_path / "run", small, resume=False)
+    with pytest.raises(StoreError, match="in use by another process"):
+        reopen_run(tmp_path / "run")
+    run.close()
+    reopen_run(tmp_path / "run").close()

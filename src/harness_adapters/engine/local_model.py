@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,10 +88,13 @@ class LocalModel:
         """Forget an adapter. Raises EngineError for a name that isn't loaded."""
         if name not in self._adapters:
             raise EngineError(f"adapter {name!r} is not loaded")
-        with warnings.catch_warnings():
-            # It may be the active one; `using` activates another before the next forward.
-            warnings.simplefilter("ignore", UserWarning)
-            self.model.delete_adapter(self._adapters.pop(name)[0])
+        inner, _ = self._adapters.pop(name)
+        if self._adapters:
+            # PEFT asks the active adapter for its settings even to switch all of them off.
+            self.model.set_adapter(next(iter(self._adapters.values()))[0])
+            self.model.delete_adapter(inner)
+        else:
+            self.model = self.model.unload()
 
     @contextmanager
     def using(self, name: str) -> Iterator[Any]:

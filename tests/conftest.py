@@ -1,0 +1,45 @@
+"""Real models that several packages' tests share."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness_adapters.engine.embedded import prepare
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """The embedded model where users have it; converted first where it is missing."""
+    return prepare("smollm2")
+
+
+@pytest.fixture(scope="session")
+def tiny(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random two-layer Llama with SmolLM2's tokenizer, float32."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=49152,
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=4096,
+        tie_word_embeddings=True,
+        bos_token_id=1,
+        eos_token_id=2,
+        # Wide enough that the model has preferences: a flat distribution would hide faults.
+        initializer_range=0.2,
+    )
+    directory = tmp_path_factory.mktemp("tiny")
+    LlamaForCausalLM(config).save_pretrained(directory)
+    for file in smollm2.glob("tokenizer*"):
+        shutil.copy(file, directory)
+    shutil.copy(smollm2 / "chat_template.jinja", directory)
+    return directory
