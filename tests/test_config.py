@@ -99,7 +99,7 @@ TEXT = st.text(st.characters(blacklist_categories=("Cs",)), max_size=30)
 @given(
     path=TEXT,
     url=st.none() | TEXT,
-    rate=st.floats(0, 1e6, allow_nan=False),
+    rate=st.floats(0, 1e6, exclude_min=True),
     targets=TEXT | st.lists(TEXT, max_size=3),
     synchronous=st.booleans(),
 )
