@@ -148,13 +148,13 @@ async def running_requests(engine: VllmEngine) -> int:
 
 async def test_cancelled_request_is_aborted_in_the_server(engine: VllmEngine) -> None:
     long = asyncio.create_task(engine.generate(checks.prompt(1), sampling=Sampling(1.0, 980)))
-    for _ in range(100):
+    for _ in range(1000):
         await asyncio.sleep(0.02)
         if await running_requests(engine) == 1:
             break
     assert await running_requests(engine) == 1
     long.cancel()
-    for _ in range(100):
+    for _ in range(1000):
         await asyncio.sleep(0.02)
         if await running_requests(engine) == 0:
             break

@@ -24,6 +24,7 @@ class Sampling:
     temperature: float
     max_tokens: int
     seed: int | None = None
+    """Honoured where the engine can: vLLM for the CPU can't, and samples freely."""
 
 
 @dataclass(frozen=True, slots=True)

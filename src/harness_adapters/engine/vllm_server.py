@@ -62,12 +62,16 @@ class VllmEngine:
         process: asyncio.subprocess.Process | None = None,
         log_file: Path | None = None,
         base_model: str = BASE,
+        seeds: bool = False,
     ) -> None:
         self._max_context = max_context
         self._end_ids = list(end_ids)
         self._process = process
         self._log_file = log_file
         self._base_model = base_model
+        # vLLM 0.32 on the CPU dies of a seeded request whose prefill is cut in two ("CPU Generator
+        # does not use offset"); what an attached server runs on isn't known.
+        self._seeds = seeds
         self._adapters: dict[str, _Adapter] = {}
         self._sent: set[str] = set()  # names that the server may hold, also after a failed load
         self._loading = asyncio.Lock()
@@ -111,6 +115,7 @@ class VllmEngine:
             end_ids=end_ids,
             process=process,
             log_file=log_file,
+            seeds=options.device == "cuda",
         )
         try:
             await engine._wait_until_ready(progress, timeout)
@@ -184,7 +189,7 @@ class VllmEngine:
             "stop_token_ids": self._end_ids,
             "skip_special_tokens": False,
         }
-        if sampling.seed is not None:
+        if sampling.seed is not None and self._seeds:
             body["seed"] = sampling.seed
         started = time.perf_counter()
         answer = await self._request("POST", "/v1/completions", body)
