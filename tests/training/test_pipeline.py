@@ -24,10 +24,11 @@ async def test_a_run_goes_from_nothing_to_a_report_and_again_without_a_session(
     assert result.unseen is not None and result.unseen.tasks == 1
     assert len(run.store.rollouts(phase=Phase.TRAIN, turns=False)) == 2 * 2 * 4
     assert len(run.store.rollouts(phase=Phase.TEST, turns=False)) == 2 * (2 + 1)
-    steps = [line for line in run.store.metrics() if "loss" in line]
+    steps = [line for line in run.store.metrics() if "pass_rate" in line]
     assert [line["step"] for line in steps] == [0, 1]
-    on_policy = steps[0]["sampling/importance_sampling_ratio/mean"]
-    assert on_policy == pytest.approx(1.0, abs=1e-3)
+    ratio = "sampling/importance_sampling_ratio/mean"
+    if ratio in steps[0]:  # absent by chance (1 in 64): all coins of both groups alike
+        assert steps[0][ratio] == pytest.approx(1.0, abs=1e-3)
     best = run.store.fact("best")
     assert (run.root / "adapters" / best["adapter"] / "adapter_model.safetensors").is_file()
     played = {r.adapter for r in run.store.rollouts(phase=Phase.TEST, turns=False)}
@@ -42,7 +43,9 @@ async def test_a_run_goes_from_nothing_to_a_report_and_again_without_a_session(
     again.close()
 
 
-@pytest.mark.parametrize("moment", ["sampling", "updating", "validating"])
+@pytest.mark.parametrize(
+    "moment", ["sampling", pytest.param("updating", marks=pytest.mark.heavy), "validating"]
+)
 async def test_an_interrupted_run_repeats_and_loses_no_session(
     small: Settings, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +86,7 @@ async def test_an_interrupted_run_repeats_and_loses_no_session(
     assert len(sessions) == len({(r.step, r.task, r.attempt) for r in sessions}) == 16
     validated = again.store.rollouts(phase=Phase.VALIDATION, turns=False)
     assert len(validated) == len({(r.step, r.task) for r in validated}) == 6
-    assert [line["step"] for line in again.store.metrics() if "loss" in line] == [0, 1]
+    assert [line["step"] for line in again.store.metrics() if "pass_rate" in line] == [0, 1]
     again.close()
 
 
