@@ -82,6 +82,7 @@ def test_a_checkpoints_own_code_runs_only_where_allowed(tmp_path: Path) -> None:
     assert len(learner.logprobs([([1, 2], [3])], None)[0]) == 1
 
 
+@pytest.mark.heavy  # three processes that each load torch and transformers
 def test_learner_processes_take_it_from_the_settings(tmp_path: Path) -> None:
     asyncio.run(_own_code_in_processes(tmp_path))
 
