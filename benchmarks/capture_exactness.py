@@ -1,11 +1,12 @@
 """Is what was captured what the model says? Replays recorded turns through transformers + PEFT.
 
-    python benchmarks/capture_exactness.py RUN [--sessions 20] [--dtype bfloat16]
+    python benchmarks/capture_exactness.py RUN [--sessions 20] [--dtype float32]
 
 takes turns of a run's training sessions (sampled at temperature 1 by the base and by the adapter
 versions that the run still holds), scores the sampled tokens again with plain forwards of the same
-weights, and prints the mean and largest difference to the log-probabilities that the engine gave
-while sampling, and the mean importance ratio.
+weights, in the run's own number format unless `--dtype` says another, and prints the mean and
+largest difference to the log-probabilities that the engine gave while sampling, and the mean
+importance ratio.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import math
 from pathlib import Path
 
+from harness_adapters import config
 from harness_adapters.engine import BASE
 from harness_adapters.engine.canary import TrainerLogprobs, reference_logprobs
 from harness_adapters.records import Phase, Turn
@@ -27,10 +29,11 @@ def main() -> None:
     parser.add_argument(
         "--sessions", type=int, default=20, help="about so many sessions of each adapter"
     )
-    parser.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"])
+    parser.add_argument("--dtype", choices=["bfloat16", "float32"])
     options = parser.parse_args()
     store = Store.existing(options.run)
-    score = reference_logprobs(Path(store.fact("model_dir")), options.dtype)
+    dtype = options.dtype or config.load(options.run / "config.toml").model.dtype
+    score = reference_logprobs(Path(store.fact("model_dir")), dtype)
     print(f"{'adapter':12} {'tokens':>7} {'mean |d|':>9} {'max |d|':>9} {'ratio':>8}")
     by_adapter: dict[str, list[Turn]] = {}
     for rollout in store.rollouts(phase=Phase.TRAIN):

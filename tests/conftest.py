@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,20 @@ def tiny(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(file, directory)
     shutil.copy(smollm2 / "chat_template.jinja", directory)
     return directory
+
+
+@pytest.fixture
+def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A place of this test's own for the Python files of checkpoints, which transformers copies.
+
+    They are imported as `transformers_modules.…`: that package remembers the folder in which an
+    earlier test found it, so it is forgotten here.
+    """
+    import transformers.dynamic_module_utils as dynamic
+
+    place = str(tmp_path / "modules")
+    monkeypatch.setattr(dynamic, "HF_MODULES_CACHE", place)
+    monkeypatch.setenv("HF_MODULES_CACHE", place)
+    monkeypatch.syspath_prepend(place)
+    for name in [name for name in sys.modules if name.split(".")[0] == "transformers_modules"]:
+        monkeypatch.delitem(sys.modules, name)

@@ -27,7 +27,9 @@ class ModelSettings(Section):
 
     path: str = "smollm2"
     """An embedded model (`smollm2`, `qwen-coder`), a directory, or a Hub repository."""
-    dtype: Literal["bfloat16", "float32"] = "bfloat16"
+    dtype: Literal["auto", "bfloat16", "float32"] = "auto"
+    """Number format of the weights in engine and learner. `auto`: bfloat16 where the GPU or CPU has
+    instructions for it, else float32; a run keeps what it began with."""
     trust_remote_code: bool = False
     """Run the Python files that come with a checkpoint where it needs them: its author's code."""
 

@@ -14,14 +14,7 @@ from harness_adapters.engine.start import start_engine
 from harness_adapters.errors import ModelError
 from own_code import save_own_code_model
 
-
-@pytest.fixture(autouse=True)
-def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """transformers copies a checkpoint's files there."""
-    import transformers.dynamic_module_utils as dynamic
-
-    monkeypatch.setattr(dynamic, "HF_MODULES_CACHE", str(tmp_path / "modules"))
-    monkeypatch.syspath_prepend(str(tmp_path / "modules"))
+pytestmark = pytest.mark.usefixtures("own_modules")
 
 
 @pytest.fixture

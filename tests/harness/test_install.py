@@ -105,9 +105,7 @@ def test_a_place_that_cant_be_written_is_one_line(tmp_path, monkeypatch):
 def test_a_damaged_install_is_named(home, monkeypatch):
     target = harness_dir("pi", pi.VERSION)
     (target / "node_modules").mkdir(parents=True)
-    monkeypatch.setattr("harness_adapters.harness.install._npm_ci", lambda *args: None)
-    monkeypatch.setattr("harness_adapters.harness.install._check", lambda *args: None)
-    monkeypatch.setattr("harness_adapters.harness.install.warm", lambda work: "")
+    monkeypatch.setattr(pi.Pi, "build", lambda *args: None)
     with pytest.raises(HarnessError, match="remove it and try again"):
         install("pi")
 

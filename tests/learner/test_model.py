@@ -58,16 +58,7 @@ def test_auto_takes_the_familys_targets() -> None:
     assert adapted(tiny_model(), ["q_proj"]) == {"q_proj"}
 
 
-@pytest.fixture(autouse=True)
-def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """transformers copies a checkpoint's files there."""
-    import transformers.dynamic_module_utils as dynamic
-
-    monkeypatch.setattr(dynamic, "HF_MODULES_CACHE", str(tmp_path / "modules"))
-    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
-    monkeypatch.syspath_prepend(str(tmp_path / "modules"))
-
-
+@pytest.mark.usefixtures("own_modules")
 def test_a_checkpoints_own_code_runs_only_where_allowed(tmp_path: Path) -> None:
     marker = tmp_path / "its-code-ran"
     model_dir = save_own_code_model(tmp_path / "model", marker)
@@ -82,6 +73,7 @@ def test_a_checkpoints_own_code_runs_only_where_allowed(tmp_path: Path) -> None:
     assert len(learner.logprobs([([1, 2], [3])], None)[0]) == 1
 
 
+@pytest.mark.usefixtures("own_modules")
 @pytest.mark.heavy  # three processes that each load torch and transformers
 def test_learner_processes_take_it_from_the_settings(tmp_path: Path) -> None:
     asyncio.run(_own_code_in_processes(tmp_path))

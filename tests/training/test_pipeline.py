@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_adapters.config import Settings
+from harness_adapters.config import ModelSettings, Settings
 from harness_adapters.errors import StoreError
 from harness_adapters.learner.client import LearnerClient
 from harness_adapters.progress import Quiet
@@ -110,6 +110,22 @@ def test_a_run_is_not_continued_by_accident_or_with_other_settings(
     )
     with pytest.raises(StoreError, match=r"another train\.learning_rate"):
         open_run(tmp_path / "run", other, resume=True)
+
+
+def test_a_run_keeps_the_number_format_that_it_began_with(
+    small: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it goes on upon a machine that would choose another."""
+    automatic = small.model_copy(update={"model": ModelSettings(path=small.model.path)})
+    monkeypatch.setattr("harness_adapters.engine.precision.native_dtype", lambda: "float32")
+    open_run(tmp_path / "run", automatic, resume=False).close()
+    monkeypatch.setattr("harness_adapters.engine.precision.native_dtype", lambda: "bfloat16")
+    again = open_run(tmp_path / "run", automatic, resume=True)
+    assert again.settings.model.dtype == "float32"
+    again.close()
+    again = reopen_run(tmp_path / "run")
+    assert again.settings.model.dtype == "float32"
+    again.close()
 
 
 def test_a_run_is_open_in_one_process_only(small: Settings, tmp_path: Path) -> None:

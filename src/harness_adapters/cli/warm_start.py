@@ -27,6 +27,10 @@ def warm_start(
 
     settings = settings_file.load(config, overrides(set_, model=model, harness=harness))
     with ConsoleReporter(Console(stderr=True)) as reporter:
-        raw = resolve_model(settings.model.path, progress=reporter.say)
+        raw = resolve_model(
+            settings.model.path,
+            progress=reporter.say,
+            trust_remote_code=settings.model.trust_remote_code,
+        )
         base = run_work(warm_base(settings, raw, shared_dataset(settings), reporter))
     typer.echo(str(base.model_dir))

@@ -6,7 +6,7 @@ source. It knows nothing of models and rewards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -56,6 +56,17 @@ class Harness(Protocol):
 
     def installed(self) -> Path:
         """Where the CLI lies. Raises HarnessError saying how to install it."""
+        ...
+
+    def complete(self, root: Path) -> bool:
+        """Whether `root` holds a whole install of this version."""
+        ...
+
+    def build(self, work: Path, say: Callable[[str], None]) -> None:
+        """Install into the empty directory `work` and try it. Raises HarnessError.
+
+        `work` is renamed afterwards: nothing in it may name its own path.
+        """
         ...
 
     def launch(self, prompt: str, *, base_url: str, profile: Profile, max_context: int) -> Launch:

@@ -8,13 +8,15 @@ Prompt by stdin: a positional prompt is mangled (`@x` is read as a file name). O
 from __future__ import annotations
 
 import json
-import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness_adapters.errors import HarnessError
 from harness_adapters.harness import HOME, Launch, Profile
+from harness_adapters.harness.compile_cache import warm
+from harness_adapters.harness.packages import check_version, node, npm_ci, npm_machine
 from harness_adapters.paths import harness_dir
 from harness_adapters.records import SessionEnd
 from harness_adapters.sandbox import Bind, ExecResult
@@ -64,20 +66,65 @@ class Pi:
     def installed(self) -> Path:
         """The install directory. Raises HarnessError when it isn't there."""
         root = harness_dir(self.name, self.version)
-        if not (root / CLI).is_file() or not node(root).is_file():
+        if not self.complete(root):
             raise HarnessError(
                 f"pi {self.version} is not installed in {root}; "
                 "run `harness-adapters harness install pi`"
             )
         return root
 
+    def complete(self, root: Path) -> bool:
+        """Whether `root` holds a whole install."""
+        return (root / CLI).is_file() and node(root).is_file()
+
+    def build(self, work: Path, say: Callable[[str], None]) -> None:
+        """Install pi and its node into `work`, run it, compile it once."""
+        say(f"installing pi {self.version} with npm (about 300 MB)")
+        npm_ci("pi", work)
+        if not node(work).is_file():
+            raise HarnessError(
+                f"npm installed no node for this machine (node-linux-{npm_machine()}); "
+                "pi runs on Linux x86_64 and arm64"
+            )
+        quiet = {"PI_OFFLINE": "1", "NODE_DISABLE_COMPILE_CACHE": "1"}
+        check_version("pi", self.version, [node(work), work / CLI, "--version"], work, quiet)
+        # Nothing answers at the base URL: pi loads everything, fails to connect and ends.
+        trial = self._launch(
+            work,
+            "Say done.",
+            base_url="http://127.0.0.1:9/v1",
+            profile=Profile.LEAN,
+            max_context=4096,
+            compile_cache=True,
+        )
+        say(warm("pi", trial, work / COMPILE_CACHE, mark=b'"agent_settled"'))
+
     def launch(self, prompt: str, *, base_url: str, profile: Profile, max_context: int) -> Launch:
         """Start pi on `prompt`; HarnessError when it isn't installed."""
         root = self.installed()
+        return self._launch(
+            root,
+            prompt,
+            base_url=base_url,
+            profile=profile,
+            max_context=max_context,
+            compile_cache=(root / COMPILE_CACHE).is_dir(),
+        )
+
+    def _launch(
+        self,
+        root: Path,
+        prompt: str,
+        *,
+        base_url: str,
+        profile: Profile,
+        max_context: int,
+        compile_cache: bool,
+    ) -> Launch:
         lean = profile is Profile.LEAN
         return Launch(
             argv=arguments(root, lean=lean),
-            env=environment(compile_cache=(root / COMPILE_CACHE).is_dir()),
+            env=environment(compile_cache=compile_cache),
             stdin=prompt.encode(),
             home_files=home_files(base_url, max_context=max_context, lean=lean),
             binds=(Bind(root, MOUNT),),
@@ -117,14 +164,6 @@ class Pi:
                 return "write", {"path": path, "content": content}
             case Edit(path, old, new):
                 return "edit", {"path": path, "edits": [{"oldText": old, "newText": new}]}
-
-
-def node(root: Path) -> Path:
-    """The node binary of an install directory, for this machine's processor."""
-    machine = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(
-        platform.machine().lower(), platform.machine().lower()
-    )
-    return root / "node_modules" / f"node-linux-{machine}" / "bin" / "node"
 
 
 def arguments(root: Path, *, lean: bool) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from harness_adapters.config import Settings
+from harness_adapters.engine.precision import settled
 from harness_adapters.errors import LearnerError
 from harness_adapters.learner import adapter, checkpoint
 from harness_adapters.learner.batch import Batch, make_batch
@@ -37,6 +38,7 @@ class Learner:
     """Trains and publishes `<run>/adapters/<harness>-v<N>`; continues from `<run>/checkpoints`."""
 
     def __init__(self, run: Path, harness: str, model_dir: Path, settings: Settings) -> None:
+        settings = settled(settings)
         self._settings = settings.train
         self._harness = harness
         self._adapters = run / "adapters"

@@ -30,7 +30,11 @@ async def run_single(
     reporter: Reporter,
 ) -> Rollout:
     """Run `task` once and keep the rollout in `run_dir`'s store."""
-    model_dir = resolve_model(settings.model.path, progress=reporter.say)
+    model_dir = resolve_model(
+        settings.model.path,
+        progress=reporter.say,
+        trust_remote_code=settings.model.trust_remote_code,
+    )
     store = Store(run_dir)
     try:
         if oracle:
@@ -50,7 +54,7 @@ async def _play_oracle(
         raise TaskError(
             f"{task.root}: no solution/oracle.json, so no oracle can play it in an agent"
         )
-    chat = load_chat_format(model_dir)
+    chat = load_chat_format(model_dir, settings.model.trust_remote_code)
     engine = ScriptedEngine(chat, max_context=settings.engine.max_context)
     harness = get_harness(settings.harness.name)
     harness.installed()

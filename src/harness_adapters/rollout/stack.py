@@ -10,6 +10,7 @@ from pathlib import Path
 from harness_adapters.config import Settings
 from harness_adapters.engine import ChatFormat, Engine
 from harness_adapters.engine.models import load_chat_format
+from harness_adapters.engine.precision import settled
 from harness_adapters.engine.start import start_engine
 from harness_adapters.gateway.server import Gateway
 from harness_adapters.guard.audit import AuditLog
@@ -18,6 +19,7 @@ from harness_adapters.harness import Harness, Profile
 from harness_adapters.harness.registry import get_harness
 from harness_adapters.progress import Reporter
 from harness_adapters.rollout.session import SessionRunner
+from harness_adapters.sandbox import clean_leftovers
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +51,22 @@ async def open_stack(
     settings: Settings, model_dir: Path, *, run_dir: Path, reporter: Reporter
 ) -> AsyncIterator[Stack]:
     """Start (or attach to) the engine for `model_dir`; leaving stops what was started."""
+    settings = settled(settings)
     harness = get_harness(settings.harness.name)
     harness.installed()
+    if clean_leftovers():
+        reporter.say("removed what the sandboxes of killed runs had left behind")
     reporter.phase(f"starting the engine for {model_dir.name}")
     engine = await start_engine(
         settings.engine,
         model_dir,
         dtype=settings.model.dtype,
+        trust_remote_code=settings.model.trust_remote_code,
         log_dir=run_dir,
         progress=reporter.say,
     )
     try:
-        chat = load_chat_format(model_dir)
+        chat = load_chat_format(model_dir, settings.model.trust_remote_code)
         runner = make_runner(engine, chat, harness, settings, run_dir / "audit.jsonl")
         yield Stack(engine, chat, harness, runner)
     finally:

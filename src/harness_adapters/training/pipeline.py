@@ -33,7 +33,11 @@ BASE_ARM = Arm("base")
 async def prepare_base(run: Run, reporter: Reporter) -> Path:
     """Model directory that the adapter is trained on: warm-started, or the raw model itself."""
     settings, store = run.settings, run.store
-    raw = resolve_model(settings.model.path, progress=reporter.say)
+    raw = resolve_model(
+        settings.model.path,
+        progress=reporter.say,
+        trust_remote_code=settings.model.trust_remote_code,
+    )
     base = raw
     if settings.warm_start.steps:
         warm = await warm_base(settings, raw, run.dataset, reporter)

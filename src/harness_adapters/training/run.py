@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness_adapters import config
 from harness_adapters.config import Settings
+from harness_adapters.engine.precision import settled
 from harness_adapters.errors import StoreError
 from harness_adapters.locks import DirectoryLock
 from harness_adapters.paths import data_dir
@@ -63,10 +64,20 @@ def open_run(root: Path, settings: Settings, *, resume: bool) -> Run:
     file = root / "config.toml"
     lock = DirectoryLock(root)
     try:
+        settings = _settled(file, settings)
         return Run(root, settings, *_open(root, file, settings, resume=resume), lock)
     except BaseException:
         lock.release()
         raise
+
+
+def _settled(file: Path, settings: Settings) -> Settings:
+    """With the number format that the run began with, on whichever machine that was."""
+    if settings.model.dtype == "auto" and file.exists():
+        dtype = config.load(file).model.dtype
+        model = settings.model.model_copy(update={"dtype": dtype})
+        settings = settings.model_copy(update={"model": model})
+    return settled(settings)
 
 
 def _open(root: Path, file: Path, settings: Settings, *, resume: bool) -> tuple[Store, Dataset]:

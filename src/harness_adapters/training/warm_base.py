@@ -16,6 +16,7 @@ from typing import Any
 
 from harness_adapters.config import Settings
 from harness_adapters.engine.models import load_chat_format
+from harness_adapters.engine.precision import settled
 from harness_adapters.errors import LearnerError
 from harness_adapters.gateway.scripted import ScriptedEngine
 from harness_adapters.harness.registry import get_harness
@@ -48,6 +49,7 @@ async def warm_base(
     settings: Settings, raw_dir: Path, dataset: Dataset, reporter: Reporter
 ) -> WarmBase:
     """The cached warm-started base for these settings, made first where it is missing."""
+    settings = settled(settings)
     key = _key(settings, raw_dir, dataset)
     home = models_dir() / f"{raw_dir.name}-warm-{key}"
     model_dir = home / "model"
@@ -85,6 +87,8 @@ async def _make(
         on_step=lambda step, loss: reporter.advance(1, f"loss {loss:.3f}"),
         dtype=settings.model.dtype,
         device=settings.train.device,
+        token_budget=settings.train.token_budget,
+        trust_remote_code=settings.model.trust_remote_code,
     )
     weights = sorted(model_dir.glob("*.safetensors"))
     return {
@@ -102,7 +106,7 @@ async def demonstrate(
 
     Sessions that the store holds are not run again, unless they failed.
     """
-    chat = load_chat_format(raw_dir)
+    chat = load_chat_format(raw_dir, settings.model.trust_remote_code)
     harness = get_harness(settings.harness.name)
     harness.installed()
     engine = ScriptedEngine(chat, max_context=settings.engine.max_context)
@@ -141,7 +145,7 @@ def _key(settings: Settings, raw_dir: Path, dataset: Dataset) -> str:
     model = {
         file.name: file_hash(file)
         for file in sorted(raw_dir.iterdir())
-        if file.suffix in (".json", ".jinja", ".safetensors")
+        if file.suffix in (".json", ".jinja", ".py", ".safetensors")
     }
     parts = {
         "recipe": RECIPE,
