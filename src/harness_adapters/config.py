@@ -93,10 +93,12 @@ class TrainSettings(Section):
     """Reinforcement learning; names follow TRL's where it has one."""
 
     steps: int = Field(15, ge=1)
-    groups: int = Field(8, ge=1)
+    groups: int = Field(12, ge=1)
     """Tasks per step."""
     num_generations: int = Field(8, ge=2)
     """Rollouts per task."""
+    probe_generations: int = Field(4, ge=2)
+    """Rollouts of a task before the rest: where these all succeed or all fail, no more follow."""
     learning_rate: float = Field(6e-4, gt=0)
     weight_decay: float = Field(0.0, ge=0)
     max_grad_norm: float = Field(1.0, gt=0)

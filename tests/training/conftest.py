@@ -38,7 +38,7 @@ def coins(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small(tiny: Path, coins: Path) -> Settings:
-    """A whole run in a minute: a tiny random model, two steps of two groups of four."""
+    """A whole run in a minute: a tiny random model, two steps of three groups of up to four."""
     install("pi")
     return load(
         None,
@@ -52,8 +52,9 @@ def small(tiny: Path, coins: Path) -> Settings:
             "warm_start.steps=0",
             "lora.rank=2",
             "train.steps=2",
-            "train.groups=2",
+            "train.groups=3",
             "train.num_generations=4",
+            "train.probe_generations=3",
             "train.validate_every=1",
             "train.validation_tasks=2",
             "eval.tasks=2",

@@ -9,7 +9,7 @@ from harness_adapters.config import ModelSettings, Settings
 from harness_adapters.errors import StoreError
 from harness_adapters.learner.client import LearnerClient
 from harness_adapters.progress import Quiet
-from harness_adapters.records import Phase
+from harness_adapters.records import Phase, Rollout
 from harness_adapters.report.page import write_report
 from harness_adapters.training.pipeline import evaluate_run, train_and_evaluate
 from harness_adapters.training.run import open_run, reopen_run
@@ -22,12 +22,12 @@ async def test_a_run_goes_from_nothing_to_a_report_and_again_without_a_session(
     result = await train_and_evaluate(run, Quiet())
     assert (result.tasks, result.treatment) == (2, "pi")
     assert result.unseen is not None and result.unseen.tasks == 1
-    assert len(run.store.rollouts(phase=Phase.TRAIN, turns=False)) == 2 * 2 * 4
+    check_groups(run.store.rollouts(phase=Phase.TRAIN, turns=False))
     assert len(run.store.rollouts(phase=Phase.TEST, turns=False)) == 2 * (2 + 1)
     steps = [line for line in run.store.metrics() if "pass_rate" in line]
     assert [line["step"] for line in steps] == [0, 1]
     ratio = "sampling/importance_sampling_ratio/mean"
-    if ratio in steps[0]:  # absent by chance (1 in 64): all coins of both groups alike
+    if ratio in steps[0]:  # absent by chance (1 in 64): the first coins of each group alike
         assert steps[0][ratio] == pytest.approx(1.0, abs=1e-3)
     best = run.store.fact("best")
     assert (run.root / "adapters" / best["adapter"] / "adapter_model.safetensors").is_file()
@@ -41,6 +41,18 @@ async def test_a_run_goes_from_nothing_to_a_report_and_again_without_a_session(
     await train_and_evaluate(again, Quiet())
     assert [r.id for r in again.store.rollouts(turns=False)] == before
     again.close()
+
+
+def check_groups(sessions: list[Rollout]) -> None:
+    """Two steps of three groups: a fourth rollout only where the first three disagree."""
+    assert len(sessions) == len({(r.step, r.task, r.attempt) for r in sessions})
+    groups: dict[str, dict[int, bool | None]] = {}
+    for session in sessions:
+        groups.setdefault(session.group, {})[session.attempt] = session.correct
+    assert len(groups) == 6
+    for outcomes in groups.values():
+        agreed = outcomes[0] == outcomes[1] == outcomes[2]
+        assert sorted(outcomes) == ([0, 1, 2] if agreed else [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize(
@@ -83,7 +95,7 @@ async def test_an_interrupted_run_repeats_and_loses_no_session(
     await train_and_evaluate(again, Quiet())
     assert kept <= {r.id for r in again.store.rollouts(turns=False)}
     sessions = again.store.rollouts(phase=Phase.TRAIN, turns=False)
-    assert len(sessions) == len({(r.step, r.task, r.attempt) for r in sessions}) == 16
+    check_groups(sessions)
     validated = again.store.rollouts(phase=Phase.VALIDATION, turns=False)
     assert len(validated) == len({(r.step, r.task) for r in validated}) == 6
     assert [line["step"] for line in again.store.metrics() if "pass_rate" in line] == [0, 1]

@@ -73,6 +73,9 @@ def server_environment(options: ServerOptions) -> dict[str, str]:
             "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
             "OMP_NUM_THREADS": str(options.threads),
+            # Threads that spin while they wait take the processor from agents and learner.
+            "OMP_WAIT_POLICY": "passive",
+            "GOMP_SPINCOUNT": "0",
             "VLLM_CPU_KVCACHE_SPACE": str(max(1, round(options.kv_cache_gib))),
             "VLLM_HOST_IP": "127.0.0.1",
         }

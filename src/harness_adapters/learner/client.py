@@ -14,6 +14,7 @@ from typing import Any
 from harness_adapters import config
 from harness_adapters.config import WarmStartSettings
 from harness_adapters.errors import LearnerError
+from harness_adapters.priority import LEARNER, set_back
 
 LINE_LIMIT = 2**28
 """Bytes of one protocol line: log-probabilities of many pairs are long."""
@@ -200,11 +201,13 @@ async def _spawn(arguments: list[str], log: Path, threads: int) -> asyncio.subpr
         "PYTHONUNBUFFERED": "1",
     }
     with log.open("ab") as errors:
-        return await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", *arguments, "--parent", str(os.getpid()),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors,
             env=environment, limit=LINE_LIMIT, start_new_session=True,
         )  # fmt: skip
+    set_back(process.pid, LEARNER)
+    return process
 
 
 async def _death(process: asyncio.subprocess.Process, log: Path) -> LearnerError:

@@ -155,7 +155,9 @@ def root_options(
     """Options for namespaces and mounts. `lowers` from the bottom to the top."""
     yield from ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
     yield from ("--unshare-cgroup-try", "--uid", str(UID), "--gid", str(UID))
-    yield from ("--hostname", "sandbox", "--die-with-parent", "--new-session")
+    # No --new-session: whoever starts bwrap makes the session, which has no terminal, and one
+    # session is one weight for the scheduler (harness_adapters.priority).
+    yield from ("--hostname", "sandbox", "--die-with-parent")
     yield from ("--cap-drop", "ALL")
     if not network:
         yield "--unshare-net"

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness_adapters.errors import SandboxError
+from harness_adapters.priority import AGENT, set_back
 
 _T = TypeVar("_T")
 
@@ -151,6 +152,7 @@ class Process:
             except OSError as error:
                 raise SandboxError(f"can't start {prefix[0]}: {error.strerror}") from None
             failed.pop_all()
+            set_back(child.pid, AGENT)
             return cls(child, status, gate, output_bytes)
 
     async def ready(self) -> int:

@@ -147,25 +147,59 @@ class Trainer:
         if plan["version"] > 0:
             policy = self._policy(plan["adapter"], plan["version"])
         await self._mount(policy)
-        done = store.rollouts(phase=Phase.TRAIN, step=step)
-        have = {(rollout.task, rollout.attempt) for rollout in done}
+        have: dict[str, list[Rollout]] = {task: [] for task in plan["tasks"]}
+        for rollout in store.rollouts(phase=Phase.TRAIN, step=step):
+            have[rollout.task].append(rollout)
+        try:
+            async with asyncio.TaskGroup() as work:
+                groups = [
+                    work.create_task(self._sample_group(step, self._tasks[task], policy, done))
+                    for task, done in have.items()
+                ]
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return [rollout for group in groups for rollout in group.result()]
+
+    async def _sample_group(
+        self, step: int, task: Task, policy: PolicyVersion, done: list[Rollout]
+    ) -> list[Rollout]:
+        """All rollouts of one task, `done` among them; no more where the first ones all agree.
+
+        That choice hangs on outcomes alone. Given its outcome a rollout is drawn as ever, so a
+        task's gradient keeps its direction, and only its weight among the tasks changes.
+        """
+        count = self._settings.num_generations
+        first = min(self._settings.probe_generations, count)
+        rollouts = await self._sample_attempts(step, task, policy, range(first), done)
+        if first < count:
+            if len({r.correct for r in rollouts if r.correct is not None}) > 1:
+                rest = range(first, count)
+                rollouts += await self._sample_attempts(step, task, policy, rest, done)
+            else:
+                self._reporter.advance(count - first)
+        return rollouts
+
+    async def _sample_attempts(
+        self, step: int, task: Task, policy: PolicyVersion, attempts: range, done: list[Rollout]
+    ) -> list[Rollout]:
+        have = {rollout.attempt: rollout for rollout in done}
         plans = [
             SessionPlan(
-                task=self._tasks[task],
+                task=task,
                 phase=Phase.TRAIN,
                 arm=self._label,
                 adapter=policy.name,
                 version=policy.version,
-                group=f"{step}/{task}",
+                group=f"{step}/{task.id}",
                 attempt=attempt,
                 step=step,
                 temperature=self._settings.temperature,
             )
-            for task in plan["tasks"]
-            for attempt in range(self._settings.num_generations)
-            if (task, attempt) not in have
+            for attempt in attempts
+            if attempt not in have
         ]
-        return done + await self._pool.run(plans, self._note)
+        kept = [have[attempt] for attempt in attempts if attempt in have]
+        return kept + await self._pool.run(plans, self._note)
 
     def _draw(self, step: int) -> list[Task]:
         used = [
@@ -192,7 +226,12 @@ class Trainer:
         policy = self._policy(update.adapter, update.version) if update.version else BASE_POLICY
         await self._mount(policy)
         store = self._run.store
-        record = {"step": step, "time": time.time(), **summary(rollouts), **update.metrics}
+        record = {
+            "step": step,
+            "time": time.time(),
+            **update.metrics,
+            **summary(rollouts, self._settings.probe_generations),
+        }
         record["learn_seconds"] = learned
         store.append_metrics(record)
         store.set_fact("policy", {"adapter": policy.name, "version": policy.version})
@@ -294,20 +333,23 @@ def _in_order(rollouts: Iterable[Rollout]) -> list[Rollout]:
     return sorted(rollouts, key=lambda r: (r.step, r.group, r.attempt))
 
 
-def summary(rollouts: list[Rollout]) -> dict[str, Any]:
-    """What a step's rollouts look like, before any learning."""
-    scored = [rollout for rollout in rollouts if rollout.reward is not None]
-    count = max(1, len(scored))
-    kinds = Counter(_kind(group) for group in _groups(scored))
+def summary(rollouts: list[Rollout], first: int) -> dict[str, Any]:
+    """What a step's rollouts look like, before any learning.
+
+    Means are over the `first` attempts of each group: later ones were played because of how these
+    went, and would pull every rate towards one half.
+    """
+    unselected = [r for r in rollouts if r.reward is not None and r.attempt < first]
+    kinds = Counter(_kind(group) for group in _groups(r for r in rollouts if r.reward is not None))
     begun = min((rollout.started for rollout in rollouts), default=0.0)
     ended = max((rollout.started + rollout.seconds for rollout in rollouts), default=0.0)
     return {
-        "reward": sum(rollout.reward or 0.0 for rollout in scored) / count,
-        "pass_rate": sum(bool(rollout.correct) for rollout in scored) / count,
-        "calls": sum(rollout.calls for rollout in scored) / count,
-        "turns": sum(len(rollout.turns) for rollout in scored) / count,
+        "reward": _mean(rollout.reward or 0.0 for rollout in unselected),
+        "pass_rate": _mean(bool(rollout.correct) for rollout in unselected),
+        "calls": _mean(rollout.calls for rollout in unselected),
+        "turns": _mean(len(rollout.turns) for rollout in unselected),
         "sessions": len(rollouts),
-        "unscored": len(rollouts) - len(scored),
+        "unscored": sum(rollout.reward is None for rollout in rollouts),
         "groups": sum(kinds.values()),
         "groups/mixed": kinds["mixed"],
         "groups/all_correct": kinds["all_correct"],
@@ -316,7 +358,13 @@ def summary(rollouts: list[Rollout]) -> dict[str, Any]:
     }
 
 
-def _groups(rollouts: list[Rollout]) -> list[list[Rollout]]:
+def _mean(values: Iterable[float]) -> float:
+    """0 for no values."""
+    known = list(values)
+    return sum(known) / max(1, len(known))
+
+
+def _groups(rollouts: Iterable[Rollout]) -> list[list[Rollout]]:
     groups: dict[str, list[Rollout]] = {}
     for rollout in rollouts:
         groups.setdefault(rollout.group, []).append(rollout)

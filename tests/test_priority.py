@@ -1,0 +1,42 @@
+"""Agents and learner yield the processor to the engine."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness_adapters.priority import AGENT, LEARNER, set_back
+from harness_adapters.sandbox import BwrapSandbox
+
+
+def test_a_session_is_set_back_with_all_it_starts() -> None:
+    child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    try:
+        set_back(child.pid, LEARNER)
+        assert os.getpriority(os.PRIO_PROCESS, child.pid) == LEARNER
+        group = Path(f"/proc/{child.pid}/autogroup")
+        if not group.exists():
+            pytest.skip("this kernel has no autogroups")
+        if os.geteuid() == 0:  # others may write one a tenth of a second
+            assert group.read_text().endswith(f"nice {LEARNER}\n")
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_process_that_is_gone_is_no_error() -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    set_back(child.pid, AGENT)
+
+
+async def test_what_runs_in_a_sandbox_is_set_back_and_has_no_terminal(tmp_path: Path) -> None:
+    script = "nice; cat /proc/self/autogroup 2>/dev/null; (: </dev/tty) 2>/dev/null || echo no tty"
+    async with BwrapSandbox([tmp_path]) as box:
+        result = await box.exec(["/bin/bash", "-c", script], env={}, timeout=20)
+    lines = result.stdout.decode().splitlines()
+    assert lines[0] == str(AGENT)
+    assert lines[-1] == "no tty"
+    if len(lines) == 3 and os.geteuid() == 0:
+        assert lines[1].endswith(f"nice {AGENT}")
