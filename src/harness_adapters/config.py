@@ -43,7 +43,7 @@ class EngineSettings(Section):
     max_context: int = Field(4096, ge=512)
     max_loras: int = Field(4, ge=1)
     max_lora_rank: int = Field(16, ge=1)
-    threads: int = Field(1, ge=1)
+    threads: int = Field(2, ge=1)
     kv_cache_gib: float = Field(2.0, gt=0)
 
 
@@ -74,7 +74,7 @@ class RewardSettings(Section):
 class WarmStartSettings(Section):
     """Supervised start on scripted-oracle demonstrations; `steps = 0` leaves it out."""
 
-    steps: int = Field(20, ge=0)
+    steps: int = Field(14, ge=0)
     batch: int = Field(16, ge=1)
     learning_rate: float = Field(5e-4, gt=0)
     demonstrations: int = Field(192, ge=1)
@@ -92,14 +92,14 @@ class LoraSettings(Section):
 class TrainSettings(Section):
     """Reinforcement learning; names follow TRL's where it has one."""
 
-    steps: int = Field(15, ge=1)
-    groups: int = Field(12, ge=1)
+    steps: int = Field(20, ge=1)
+    groups: int = Field(8, ge=1)
     """Tasks per step."""
     num_generations: int = Field(8, ge=2)
     """Rollouts per task."""
     probe_generations: int = Field(4, ge=2)
     """Rollouts of a task before the rest: where these all succeed or all fail, no more follow."""
-    learning_rate: float = Field(6e-4, gt=0)
+    learning_rate: float = Field(1e-3, gt=0)
     weight_decay: float = Field(0.0, ge=0)
     max_grad_norm: float = Field(1.0, gt=0)
     warmup_steps: int = Field(0, ge=0)
@@ -116,7 +116,7 @@ class TrainSettings(Section):
     max_staleness: int = Field(2, ge=0)
     synchronous: bool = False
     """On-policy: sampling waits for the update."""
-    token_budget: int = Field(2048, ge=64)
+    token_budget: int = Field(1024, ge=64)
     """Distinct tokens of one micro-batch beyond the shared trunk."""
     validate_every: int = Field(5, ge=1)
     validation_tasks: int = Field(48, ge=1)
@@ -160,7 +160,7 @@ class EvalSettings(Section):
     """Held-out tasks of families that training never saw, reported apart."""
     attempts: int = Field(1, ge=1)
     temperature: float = Field(0.8, ge=0)
-    raw_tasks: int = Field(16, ge=0)
+    raw_tasks: int = Field(8, ge=0)
     """Tasks on which the raw model, before the warm start, is shown."""
 
 
@@ -177,7 +177,7 @@ class Settings(Section):
     train: TrainSettings = TrainSettings()
     tasks: TaskSettings = TaskSettings()
     eval: EvalSettings = EvalSettings()
-    concurrency: int = Field(16, ge=1)
+    concurrency: int = Field(24, ge=1)
     """Sessions in flight."""
 
     @model_validator(mode="after")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,12 @@ def quickstart(
     run_dir: Annotated[
         Path, typer.Option("--run", help="The run directory; an interrupted one is continued.")
     ] = Path("runs/quickstart"),
+    minutes: Annotated[
+        float,
+        typer.Option(
+            help="Train as many of train.steps as let all of this end in so many minutes."
+        ),
+    ] = 40.0,
     set_: Overrides = None,
     model: Model = None,
     engine: EngineUrl = None,
@@ -31,13 +38,15 @@ def quickstart(
     from harness_adapters.training.pipeline import train_and_evaluate
     from harness_adapters.training.run import open_run
 
+    started = time.monotonic()
     console = Console()
     settings = settings_file.load(None, overrides(set_, model=model, engine=engine))
     with ConsoleReporter(console) as reporter:
         reporter.phase(f"installing {settings.harness.name} and its own node")
         install(settings.harness.name, say=reporter.say)
         run = open_run(run_dir, settings, resume=True)
-        result = run_work(train_and_evaluate(run, reporter))
+        spent = (time.monotonic() - started) / 60
+        result = run_work(train_and_evaluate(run, reporter, minutes=minutes - spent))
         reporter.phase("writing the report")
         page = write_report(run_dir)
     best = run.root / "adapters" / str(run.store.fact("best", {}).get("adapter"))

@@ -50,6 +50,9 @@ def server_arguments(model_dir: Path, port: int, options: ServerOptions) -> list
     if options.device == "cpu":
         # Compilation takes most of a minute and gains nothing on small models.
         arguments += ["--enforce-eager", "--distributed-executor-backend", "uni"]
+        # Only whole blocks are found again: with the CPU's default of 128 tokens, much of what a
+        # turn adds to its history would be computed twice.
+        arguments += ["--block-size", "32"]
     else:
         arguments += ["--gpu-memory-utilization", str(options.gpu_memory_share)]
     return arguments

@@ -1,8 +1,9 @@
 """Which tasks a training step samples: those whose groups are likely to disagree with themselves.
 
 A group teaches only if some of its rollouts succeed and some fail. With pass rate p a group of n
-is mixed with probability 1 - p^n - (1-p)^n, so family-levels are drawn with weight 4 p (1 - p),
-p estimated from this run's own rollouts, older ones fading.
+is mixed with probability 1 - p^n - (1-p)^n, and a mixed one teaches by its variance, p (1 - p). So
+family-levels are drawn with weight (4 p (1 - p))^2, p estimated from this run's own rollouts, older
+ones fading.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ DECAY = 0.97
 PRIOR_STRENGTH = 2.0
 """Rollouts' worth of belief in the prior pass rate of one half."""
 
-FLOOR = 0.06
+FLOOR = 0.03
 """Smallest weight: kinds thought saturated or hopeless are still looked at now and then."""
+
+AGAIN = 0.5
+"""What is left of a kind's weight each time that a step has drawn it."""
 
 
 @dataclass(slots=True)
@@ -51,29 +55,30 @@ class Curriculum:
     def weight(self, kind: Kind) -> float:
         """How much a task of this kind is worth sampling, in [FLOOR, 1]."""
         rate = self.pass_rate(kind)
-        return max(FLOOR, 4 * rate * (1 - rate))
+        return max(FLOOR, (4 * rate * (1 - rate)) ** 2)
 
     def draw(
         self, tasks: Sequence[Task], count: int, *, seed: str, used: Iterable[str]
     ) -> list[Task]:
-        """`count` tasks, different kinds first, none in `used` unless all are used.
+        """`count` tasks, mostly of different kinds, each once.
 
-        Deterministic by `seed` and the evidence so far.
+        A kind's tasks in `used` come again only when it has no others left. Deterministic by `seed`
+        and the evidence so far.
         """
         used = set(used)
-        fresh = [task for task in tasks if task.id not in used] or list(tasks)
-        by_kind: dict[Kind, list[Task]] = {}
-        for task in sorted(fresh, key=lambda t: t.id):
-            by_kind.setdefault((task.family, task.level), []).append(task)
+        fresh: dict[Kind, list[Task]] = {}
+        spare: dict[Kind, list[Task]] = {}
+        for task in sorted(tasks, key=lambda t: t.id):
+            piles = spare if task.id in used else fresh
+            piles.setdefault((task.family, task.level), []).append(task)
         rng = random.Random(seed)
+        weights = {kind: self.weight(kind) for kind in sorted({*fresh, *spare})}
         chosen: list[Task] = []
-        open_kinds: list[Kind] = []
-        while len(chosen) < count and by_kind:
-            open_kinds = open_kinds or sorted(by_kind)
-            kind = rng.choices(open_kinds, [self.weight(k) for k in open_kinds])[0]
-            open_kinds.remove(kind)
-            pile = by_kind[kind]
+        while len(chosen) < count and weights:
+            kind = rng.choices(list(weights), list(weights.values()))[0]
+            weights[kind] *= AGAIN
+            pile = fresh.get(kind) or spare[kind]
             chosen.append(pile.pop(rng.randrange(len(pile))))
-            if not pile:
-                del by_kind[kind]
+            if not fresh.get(kind) and not spare.get(kind):
+                del weights[kind]
         return chosen

@@ -50,10 +50,38 @@ class PolicyVersion:
 BASE_POLICY = PolicyVersion(BASE, 0, None)
 
 
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When a training has to end for what comes after it to be done in time."""
+
+    at: float
+    """On the monotonic clock, in seconds."""
+    sessions_after: int
+    """Sessions that have to be played between the training's end and then."""
+
+    def leaves_no_step(self, began: float, steps: int, sessions: int) -> bool:
+        """Whether one more step would be too many, by the `steps` and `sessions` since `began`.
+
+        A step more costs its sampling, its update and its validation: two steps' time.
+        """
+        now = time.monotonic()
+        elapsed = now - began
+        after = self.sessions_after * elapsed / max(1, sessions)
+        return now + 2 * elapsed / max(1, steps) + after > self.at
+
+
 class Trainer:
     """Trains one adapter of one run."""
 
-    def __init__(self, run: Run, stack: Stack, learner: LearnerClient, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        run: Run,
+        stack: Stack,
+        learner: LearnerClient,
+        reporter: Reporter,
+        deadline: Deadline | None = None,
+    ) -> None:
+        """With a `deadline` it may stop early; the fact `stopped` is then its number of steps."""
         self._run, self._stack, self._learner, self._reporter = run, stack, learner, reporter
         self._settings = run.settings.train
         self._label = run.settings.harness.name
@@ -61,41 +89,56 @@ class Trainer:
         self._tasks = {task.id: task for task in run.dataset.tasks}
         self._curriculum = Curriculum()
         self._mounted: set[str] = set()
+        self._deadline = deadline
 
     async def train(self) -> PolicyVersion:
-        """Run all steps that are still to do; the best adapter by validation."""
+        """Run the steps that are still to do; the best adapter by validation."""
         store, total = self._run.store, self._settings.steps
+        if self._deadline is not None:
+            total = min(total, store.fact("stopped", total))
         # The learner may be one step ahead (killed before the loop wrote it down), never behind.
         first = min(int(store.fact("trained_steps", 0)), self._learner.step + 1)
         policy = self._latest()
         sampling: asyncio.Task[list[Rollout]] | None = None
         try:
             await self._validate(BASE_POLICY, 0)
-            if first and self._due(first):
+            if first and (self._due(first) or first == total):
                 await self._validate(policy, first)
             self._learn_from_the_past(first)
             self._reporter.phase("training", (total - first) * self._sessions_per_step)
             if first < total:
                 sampling = self._begin(first, policy)
-            for step in range(first, total):
+            began, sessions, step = time.monotonic(), 0, first
+            while step < total:
                 assert sampling is not None
                 rollouts = await sampling
                 sampling = None
                 self._curriculum.learn(_in_order(rollouts))
+                sessions += len(rollouts)
+                if step + 1 < total and self._out_of_time(began, step + 1 - first, sessions):
+                    self._reporter.say(
+                        f"step {step + 1} of {total} is the last: the time is used up"
+                    )
+                    total = step + 1
+                    store.set_fact("stopped", total)
                 if not self._settings.synchronous and step + 1 < total:
                     sampling = self._begin(step + 1, policy)
                 policy = await self._update(step, rollouts)
                 if sampling is None and step + 1 < total:
                     sampling = self._begin(step + 1, policy)
-                if self._due(step + 1):
+                if self._due(step + 1) or step + 1 == total:
                     await self._validate(policy, step + 1)
                 await self._tidy(policy)
+                step += 1
         finally:
             if sampling is not None:
                 sampling.cancel()
                 await asyncio.gather(sampling, return_exceptions=True)
             await self._unmount(self._mounted)
         return self.best()
+
+    def _out_of_time(self, began: float, steps: int, sessions: int) -> bool:
+        return self._deadline is not None and self._deadline.leaves_no_step(began, steps, sessions)
 
     def _due(self, steps: int) -> bool:
         """Whether the policy after so many steps is validated."""

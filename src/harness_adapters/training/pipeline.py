@@ -7,6 +7,7 @@ an interrupted run.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -23,7 +24,7 @@ from harness_adapters.records import Phase
 from harness_adapters.rollout.demonstrations import spread
 from harness_adapters.rollout.stack import Stack, open_stack
 from harness_adapters.tasks import Split, Task
-from harness_adapters.training.loop import PolicyVersion, Trainer
+from harness_adapters.training.loop import Deadline, PolicyVersion, Trainer
 from harness_adapters.training.run import Run
 from harness_adapters.training.warm_base import file_hash, warm_base
 
@@ -62,13 +63,24 @@ async def train_run(run: Run, reporter: Reporter) -> PolicyVersion:
         return await _train(run, stack, base, reporter)
 
 
-async def train_and_evaluate(run: Run, reporter: Reporter) -> Comparison:
-    """Training and paired evaluation on one engine, the raw model's figure first."""
+async def train_and_evaluate(
+    run: Run, reporter: Reporter, *, minutes: float | None = None
+) -> Comparison:
+    """Training and paired evaluation on one engine, the raw model's figure first.
+
+    With `minutes`, as many of the training's steps as leave time for the evaluation within them;
+    what an interrupted run has used of them counts.
+    """
     _check_tasks(run)
+    deadline = None
+    if minutes is not None:
+        used = sum(run.store.fact("timing", {}).values())
+        sessions = 2 * len(test_tasks(run)) * run.settings.eval.attempts
+        deadline = Deadline(time.monotonic() + 60 * minutes - used, sessions)
     base = await prepare_base(run, reporter)
     await evaluate_raw(run, reporter)
     async with open_stack(run.settings, base, run_dir=run.root, reporter=reporter) as stack:
-        best = await _train(run, stack, base, reporter)
+        best = await _train(run, stack, base, reporter, deadline)
         return await _evaluate(run, stack, _arm(best), reporter)
 
 
@@ -117,8 +129,16 @@ def _check_tasks(run: Run) -> None:
     check_held_out(*(run.dataset.split(split) for split in Split))
 
 
-async def _train(run: Run, stack: Stack, base: Path, reporter: Reporter) -> PolicyVersion:
+async def _train(
+    run: Run,
+    stack: Stack,
+    base: Path,
+    reporter: Reporter,
+    deadline: Deadline | None = None,
+) -> PolicyVersion:
     steps = run.settings.train.steps
+    if deadline is not None:
+        steps = min(steps, run.store.fact("stopped", steps))
     finished = run.store.fact("trained_steps", 0) >= steps
     if not (finished and run.store.fact(f"validated:{steps}") is not None):
         learner = await LearnerClient.start(run.root, run.settings.harness.name, base)
@@ -127,7 +147,7 @@ async def _train(run: Run, stack: Stack, base: Path, reporter: Reporter) -> Poli
                 reporter.say(learner.note)
             await _check_agreement(run, stack, learner, reporter)
             with run.timed("training"):
-                await Trainer(run, stack, learner, reporter).train()
+                await Trainer(run, stack, learner, reporter, deadline).train()
         finally:
             await learner.close()
     best = run.store.fact("best")
