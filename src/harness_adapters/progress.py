@@ -48,6 +48,33 @@ class Quiet:
         """Ignored."""
 
 
+class Labelled:
+    """One of several who report at once: its lines carry its name.
+
+    Of its phases only the training moves the shared bar; the others become lines.
+    """
+
+    def __init__(self, reporter: Reporter, name: str) -> None:
+        """`reporter` shows one phase for all of them."""
+        self._reporter, self._name = reporter, name
+        self._counts = False
+
+    def phase(self, name: str, total: int | None = None) -> None:
+        """A line; what follows counts if it is the training."""
+        self._counts = name == "training"
+        if not self._counts:
+            self._reporter.say(f"{self._name}: {name}")
+
+    def advance(self, units: int = 1, note: str = "") -> None:
+        """Moves the shared bar while training."""
+        if self._counts:
+            self._reporter.advance(units, note)
+
+    def say(self, text: str) -> None:
+        """One line that stays."""
+        self._reporter.say(f"{self._name}: {text}")
+
+
 class ConsoleReporter:
     """A bar with elapsed and remaining time; without a terminal, a line each 15 seconds.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -78,8 +78,10 @@ def warm_start(
     Deterministic in `settings.seed` and the order of `demonstrations` for a fixed number of
     threads. Raises LearnerError without usable demonstrations or when the loss isn't finite.
     """
-    sessions = [turns_to_rows(rollout.turns) for rollout in demonstrations]
-    sessions = [rows for rows in sessions if rows]
+    sessions: dict[str, list[list[Row]]] = {}
+    for rollout in demonstrations:
+        if rows := turns_to_rows(rollout.turns):
+            sessions.setdefault(rollout.harness, []).append(rows)
     if not sessions:
         raise LearnerError("warm start: no demonstration has any turn; record some first")
     torch.manual_seed(settings.seed)
@@ -109,13 +111,27 @@ def warm_start(
             snapshot = out.with_name(f"{out.name}-s{step + 1}")
             snapshots[step + 1] = _save(model, model_dir, snapshot, side_files)
     _save(model, model_dir, out, side_files)
-    return WarmStartResult(out, losses, snapshots, len(sessions), note)
+    return WarmStartResult(out, losses, snapshots, sum(map(len, sessions.values())), note)
 
 
-def _batches(sessions: list[list[Row]], settings: WarmStartSettings) -> Any:
-    """Endless batches of rows; every session once per pass, in a seeded order."""
-    shuffler = random.Random(settings.seed)
-    size = min(settings.batch, len(sessions))
+def _batches(
+    sessions: Mapping[str, list[list[Row]]], settings: WarmStartSettings
+) -> Iterator[list[Row]]:
+    """Endless batches of rows, from each harness in turn: a batch's sessions share its prompt."""
+    sources = [
+        _batches_of_one(sessions[name], settings.batch, random.Random(settings.seed))
+        for name in sorted(sessions)
+    ]
+    while True:
+        for source in sources:
+            yield next(source)
+
+
+def _batches_of_one(
+    sessions: list[list[Row]], wanted: int, shuffler: random.Random
+) -> Iterator[list[Row]]:
+    """Every session once per pass, in a seeded order."""
+    size = min(wanted, len(sessions))
     order: list[list[Row]] = []
     while True:
         if len(order) < size:

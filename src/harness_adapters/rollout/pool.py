@@ -9,6 +9,7 @@ from typing import Protocol
 from harness_adapters.errors import EngineError, HarnessError
 from harness_adapters.records import Rollout, SessionEnd
 from harness_adapters.rollout.session import SessionPlan
+from harness_adapters.rollout.share import FairShare, Share
 
 MAX_ATTEMPTS = 3
 """A session whose infrastructure failed is run again so often before its failure is kept."""
@@ -28,10 +29,19 @@ class Runs(Protocol):
 class Pool:
     """Runs sessions, at most `concurrency` at a time over all calls of `run`."""
 
-    def __init__(self, runner: Runs, concurrency: int, keep: Callable[[Rollout], None]) -> None:
-        """`keep` is called with each finished rollout, once, in the event loop: a store's `add`."""
+    def __init__(
+        self,
+        runner: Runs,
+        concurrency: int,
+        keep: Callable[[Rollout], None],
+        share: Share | None = None,
+    ) -> None:
+        """`keep` is called with each finished rollout, once, in the event loop: a store's `add`.
+
+        With a `share` its slots take the place of `concurrency` of its own.
+        """
         self._runner, self._keep = runner, keep
-        self._slots = asyncio.Semaphore(concurrency)
+        self._slots = share or FairShare(concurrency).of("all")
         self._failures = 0
 
     async def run(

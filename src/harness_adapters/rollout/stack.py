@@ -19,17 +19,20 @@ from harness_adapters.harness import Harness, Profile
 from harness_adapters.harness.registry import get_harness
 from harness_adapters.progress import Reporter
 from harness_adapters.rollout.session import SessionRunner
+from harness_adapters.rollout.share import Share
 from harness_adapters.sandbox import clean_leftovers
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What sessions of one model need."""
+    """What sessions of one model in one harness need."""
 
     engine: Engine
     chat: ChatFormat
     harness: Harness
     runner: SessionRunner
+    share: Share | None = None
+    """Slots that other stacks on the same engine use too."""
 
 
 def make_runner(
@@ -51,9 +54,33 @@ async def open_stack(
     settings: Settings, model_dir: Path, *, run_dir: Path, reporter: Reporter
 ) -> AsyncIterator[Stack]:
     """Start (or attach to) the engine for `model_dir`; leaving stops what was started."""
-    settings = settled(settings)
     harness = get_harness(settings.harness.name)
     harness.installed()
+    async with open_engine(settings, model_dir, log_dir=run_dir, reporter=reporter) as engine:
+        yield make_stack(engine, settings, model_dir, run_dir=run_dir)
+
+
+def make_stack(
+    engine: Engine,
+    settings: Settings,
+    model_dir: Path,
+    *,
+    run_dir: Path,
+    share: Share | None = None,
+) -> Stack:
+    """All that sessions need besides an engine that is already there."""
+    harness = get_harness(settings.harness.name)
+    chat = load_chat_format(model_dir, settings.model.trust_remote_code)
+    runner = make_runner(engine, chat, harness, settings, run_dir / "audit.jsonl")
+    return Stack(engine, chat, harness, runner, share)
+
+
+@asynccontextmanager
+async def open_engine(
+    settings: Settings, model_dir: Path, *, log_dir: Path, reporter: Reporter
+) -> AsyncIterator[Engine]:
+    """Start (or attach to) the engine for `model_dir`; leaving stops what was started."""
+    settings = settled(settings)
     if clean_leftovers():
         reporter.say("removed what the sandboxes of killed runs had left behind")
     reporter.phase(f"starting the engine for {model_dir.name}")
@@ -62,12 +89,10 @@ async def open_stack(
         model_dir,
         dtype=settings.model.dtype,
         trust_remote_code=settings.model.trust_remote_code,
-        log_dir=run_dir,
+        log_dir=log_dir,
         progress=reporter.say,
     )
     try:
-        chat = load_chat_format(model_dir, settings.model.trust_remote_code)
-        runner = make_runner(engine, chat, harness, settings, run_dir / "audit.jsonl")
-        yield Stack(engine, chat, harness, runner)
+        yield engine
     finally:
         await engine.close()

@@ -26,22 +26,32 @@ from harness_adapters.rollout.stack import Stack, open_stack
 from harness_adapters.tasks import Split, Task
 from harness_adapters.training.loop import Deadline, PolicyVersion, Trainer
 from harness_adapters.training.run import Run
-from harness_adapters.training.warm_base import file_hash, warm_base
+from harness_adapters.training.warm_base import WarmBase, file_hash, warm_base
 
 BASE_ARM = Arm("base")
 
 
 async def prepare_base(run: Run, reporter: Reporter) -> Path:
     """Model directory that the adapter is trained on: warm-started, or the raw model itself."""
-    settings, store = run.settings, run.store
+    settings = run.settings
     raw = resolve_model(
         settings.model.path,
         progress=reporter.say,
         trust_remote_code=settings.model.trust_remote_code,
     )
-    base = raw
+    warm = None
     if settings.warm_start.steps:
         warm = await warm_base(settings, raw, run.dataset, reporter)
+    return adopt_base(run, raw, warm)
+
+
+def adopt_base(run: Run, raw: Path, warm: WarmBase | None) -> Path:
+    """Write down what the run is trained on: `warm`, or the raw model. Its directory.
+
+    Raises StoreError when the run was trained on another warm start before.
+    """
+    store, base = run.store, raw
+    if warm is not None:
         before = store.fact("warm_base")
         if before is not None and before["weights"] != warm.facts["weights"]:
             raise StoreError(
@@ -57,10 +67,10 @@ async def prepare_base(run: Run, reporter: Reporter) -> Path:
 
 async def train_run(run: Run, reporter: Reporter) -> PolicyVersion:
     """Train the run's adapter to its last step; the best one by validation."""
-    _check_tasks(run)
+    check_tasks(run)
     base = await prepare_base(run, reporter)
     async with open_stack(run.settings, base, run_dir=run.root, reporter=reporter) as stack:
-        return await _train(run, stack, base, reporter)
+        return await train_on(run, stack, base, reporter)
 
 
 async def train_and_evaluate(
@@ -71,7 +81,7 @@ async def train_and_evaluate(
     With `minutes`, as many of the training's steps as leave time for the evaluation within them;
     what an interrupted run has used of them counts.
     """
-    _check_tasks(run)
+    check_tasks(run)
     deadline = None
     if minutes is not None:
         used = sum(run.store.fact("timing", {}).values())
@@ -80,7 +90,7 @@ async def train_and_evaluate(
     base = await prepare_base(run, reporter)
     await evaluate_raw(run, reporter)
     async with open_stack(run.settings, base, run_dir=run.root, reporter=reporter) as stack:
-        best = await _train(run, stack, base, reporter, deadline)
+        best = await train_on(run, stack, base, reporter, deadline)
         return await _evaluate(run, stack, _arm(best), reporter)
 
 
@@ -120,7 +130,8 @@ async def evaluate_raw(run: Run, reporter: Reporter) -> None:
         await _play(run, stack, tasks, [arm], attempts=1, reporter=reporter)
 
 
-def _check_tasks(run: Run) -> None:
+def check_tasks(run: Run) -> None:
+    """Raises TaskError when a split is empty, or a held-out task is not held out."""
     for split in Split:
         if not run.tasks(split):
             raise TaskError(
@@ -129,13 +140,14 @@ def _check_tasks(run: Run) -> None:
     check_held_out(*(run.dataset.split(split) for split in Split))
 
 
-async def _train(
+async def train_on(
     run: Run,
     stack: Stack,
     base: Path,
     reporter: Reporter,
     deadline: Deadline | None = None,
 ) -> PolicyVersion:
+    """The run's steps that are still to do, on an engine that serves `base`; its best adapter."""
     steps = run.settings.train.steps
     if deadline is not None:
         steps = min(steps, run.store.fact("stopped", steps))

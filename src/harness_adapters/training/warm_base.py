@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,11 +47,21 @@ class WarmBase:
 
 
 async def warm_base(
-    settings: Settings, raw_dir: Path, dataset: Dataset, reporter: Reporter
+    settings: Settings,
+    raw_dir: Path,
+    dataset: Dataset,
+    reporter: Reporter,
+    *,
+    harnesses: Sequence[str] = (),
 ) -> WarmBase:
-    """The cached warm-started base for these settings, made first where it is missing."""
+    """The cached warm-started base for these settings, made first where it is missing.
+
+    With `harnesses` the demonstrations are played in all of these, an equal number in each;
+    without, in the settings' own.
+    """
     settings = settled(settings)
-    key = _key(settings, raw_dir, dataset)
+    harnesses = sorted(harnesses) or [settings.harness.name]
+    key = _key(settings, raw_dir, dataset, harnesses)
     home = models_dir() / f"{raw_dir.name}-warm-{key}"
     model_dir = home / "model"
     lock = DirectoryLock(home)
@@ -58,7 +69,7 @@ async def warm_base(
     try:
         facts = store.fact("warm_base")
         if facts is None or not (model_dir / "config.json").is_file():
-            facts = await _make(settings, raw_dir, model_dir, dataset, store, reporter)
+            facts = await _make(settings, raw_dir, model_dir, dataset, store, reporter, harnesses)
             facts["key"] = key
             store.set_fact("warm_base", facts)
     finally:
@@ -74,9 +85,13 @@ async def _make(
     dataset: Dataset,
     store: Store,
     reporter: Reporter,
+    harnesses: Sequence[str],
 ) -> dict[str, Any]:
     start = time.monotonic()
-    rollouts = await demonstrate(settings, raw_dir, dataset, store, reporter)
+    rollouts: list[Rollout] = []
+    for name in harnesses:
+        count = settings.warm_start.demonstrations // len(harnesses)
+        rollouts += await demonstrate(settings, raw_dir, dataset, store, reporter, name, count)
     reporter.phase("warm start: supervised steps", settings.warm_start.steps)
     result = await warm_start_in_process(
         store.root,
@@ -100,28 +115,35 @@ async def _make(
 
 
 async def demonstrate(
-    settings: Settings, raw_dir: Path, dataset: Dataset, store: Store, reporter: Reporter
+    settings: Settings,
+    raw_dir: Path,
+    dataset: Dataset,
+    store: Store,
+    reporter: Reporter,
+    harness_name: str,
+    count: int,
 ) -> list[Rollout]:
-    """Solved oracle sessions on training tasks, in the order of the tasks' ids.
+    """`count` solved oracle sessions on training tasks, in the order of the tasks' ids.
 
     Sessions that the store holds are not run again, unless they failed.
     """
     chat = load_chat_format(raw_dir, settings.model.trust_remote_code)
-    harness = get_harness(settings.harness.name)
+    harness = get_harness(harness_name)
     harness.installed()
     engine = ScriptedEngine(chat, max_context=settings.engine.max_context)
     runner = make_runner(engine, chat, harness, settings, store.root / "audit.jsonl")
     tasks = spread(
         [task for task in dataset.split(Split.TRAIN) if task.oracle],
-        settings.warm_start.demonstrations,
+        count,
     )
     before = store.rollouts(phase=Phase.DEMONSTRATION)
-    done = {rollout.task: rollout for rollout in before if rollout.correct}
+    done = {r.task: r for r in before if r.correct and r.harness == harness_name}
     plans = [demonstration_plan(task) for task in tasks if task.id not in done]
     reporter.phase(f"demonstrations by the oracle in {harness.name}", len(plans))
     pool = Pool(Oracle(runner, engine, chat), settings.concurrency, store.add)
     fresh = await pool.run(plans, lambda _: reporter.advance(1))
-    rollouts = [*done.values(), *fresh]
+    wanted = {task.id for task in tasks}
+    rollouts = [*(r for r in done.values() if r.task in wanted), *fresh]
     failed = [rollout for rollout in rollouts if not rollout.correct]
     if failed:
         worst = failed[0]
@@ -139,9 +161,12 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _key(settings: Settings, raw_dir: Path, dataset: Dataset) -> str:
+def _key(settings: Settings, raw_dir: Path, dataset: Dataset, harnesses: Sequence[str]) -> str:
     """Twelve hex digits of everything that the demonstrations and the weights depend on."""
-    harness = get_harness(settings.harness.name)
+    played = [
+        [harness.name, harness.version, settings.harness.profile]
+        for harness in map(get_harness, harnesses)
+    ]
     model = {
         file.name: file_hash(file)
         for file in sorted(raw_dir.iterdir())
@@ -152,7 +177,7 @@ def _key(settings: Settings, raw_dir: Path, dataset: Dataset) -> str:
         "model": model,
         "dtype": settings.model.dtype,
         "warm_start": settings.warm_start.model_dump(),
-        "harness": [harness.name, harness.version, settings.harness.profile],
+        "harness": played[0] if len(played) == 1 else played,
         "context": settings.engine.max_context,
         "budget": settings.budget.model_dump(),
         "dataset": dataset.content_hash,
