@@ -7,13 +7,14 @@ import pytest
 from harness_adapters.doctor import software
 from harness_adapters.doctor.software import (
     check_engine,
+    check_harness,
     check_model,
     check_npm,
-    check_pi,
     check_python,
     check_torch,
     version_of,
 )
+from harness_adapters.harness.registry import known_harnesses
 
 
 def test_versions_are_looked_up_without_an_import() -> None:
@@ -86,8 +87,11 @@ def test_nothing_is_installed_in_a_new_home(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HARNESS_ADAPTERS_HOME", str(tmp_path))
-    assert check_pi().blocks
-    assert check_pi().remedy == "harness-adapters harness install pi"
+    for name in known_harnesses():
+        check = check_harness(name)
+        assert not check.ok
+        assert check.blocks == (name == "pi")
+        assert check.remedy == f"harness-adapters harness install {name}"
     model = check_model()
     assert not model.ok
     assert not model.blocks

@@ -13,9 +13,9 @@ from harness_adapters.doctor.hardware import (
 from harness_adapters.doctor.isolation import check_sandbox, check_tools
 from harness_adapters.doctor.software import (
     check_engine,
+    check_harness,
     check_model,
     check_npm,
-    check_pi,
     check_python,
     check_torch,
 )
@@ -23,10 +23,12 @@ from harness_adapters.doctor.software import (
 
 def run_checks() -> list[Check]:
     """Look at everything; a fault in one place does not hide another."""
-    pi = check_pi()
+    from harness_adapters.harness.registry import known_harnesses
+
+    harnesses = [check_harness(name) for name in known_harnesses()]
     checks = [check_python(), check_tools(), *check_sandbox(), check_torch(), check_engine()]
-    if not pi.ok:
+    if any(harness.blocks for harness in harnesses):
         checks.append(check_npm())  # only an installation needs it
-    checks += [pi, check_model()]
+    checks += [*harnesses, check_model()]
     checks += [check_cores(), check_memory(), check_disk(), check_scratch(), check_accelerator()]
     return checks

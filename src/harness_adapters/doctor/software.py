@@ -89,16 +89,24 @@ def check_npm() -> Check:
     return Check("npm", True, result.stdout.strip())
 
 
-def check_pi() -> Check:
-    """pi, in the version that the driver is written for, with its own node."""
+def check_harness(name: str) -> Check:
+    """An agent, in the version that its driver is written for, with its own runtime.
+
+    Only the default one has to be there.
+    """
+    from harness_adapters.config import HarnessSettings
     from harness_adapters.harness.registry import get_harness
 
-    pi = get_harness("pi")
+    harness = get_harness(name)
     try:
-        where = pi.installed()
+        where = harness.installed()
     except HarnessAdaptersError as error:
-        return Check("pi", False, str(error), "harness-adapters harness install pi")
-    return Check("pi", True, f"{pi.version} in {where}")
+        needed = name == HarnessSettings().name
+        importance = Importance.NEEDED if needed else Importance.WISHED
+        return Check(
+            name, False, str(error), f"harness-adapters harness install {name}", importance
+        )
+    return Check(name, True, f"{harness.version} in {where}")
 
 
 def check_model(name: str = "smollm2") -> Check:
