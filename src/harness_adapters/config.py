@@ -74,7 +74,7 @@ class RewardSettings(Section):
 class WarmStartSettings(Section):
     """Supervised start on scripted-oracle demonstrations; `steps = 0` leaves it out."""
 
-    steps: int = Field(14, ge=0)
+    steps: int = Field(20, ge=0)
     batch: int = Field(16, ge=1)
     learning_rate: float = Field(5e-4, gt=0)
     demonstrations: int = Field(192, ge=1)
@@ -92,14 +92,14 @@ class LoraSettings(Section):
 class TrainSettings(Section):
     """Reinforcement learning; names follow TRL's where it has one."""
 
-    steps: int = Field(20, ge=1)
+    steps: int = Field(15, ge=1)
     groups: int = Field(8, ge=1)
     """Tasks per step."""
     num_generations: int = Field(8, ge=2)
     """Rollouts per task."""
     probe_generations: int = Field(4, ge=2)
     """Rollouts of a task before the rest: where these all succeed or all fail, no more follow."""
-    learning_rate: float = Field(1e-3, gt=0)
+    learning_rate: float = Field(6e-4, gt=0)
     weight_decay: float = Field(0.0, ge=0)
     max_grad_norm: float = Field(1.0, gt=0)
     warmup_steps: int = Field(0, ge=0)

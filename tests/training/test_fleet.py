@@ -40,6 +40,8 @@ def close(runs: dict[str, Run]) -> None:
         run.close()
 
 
+@pytest.mark.heavy  # four learners, some fifty sessions of pi
+@pytest.mark.timeout(900)
 async def test_one_trainer_dies_the_other_goes_on_and_both_end(
     small: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

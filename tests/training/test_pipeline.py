@@ -11,7 +11,7 @@ from harness_adapters.learner.client import LearnerClient
 from harness_adapters.progress import Quiet
 from harness_adapters.records import Phase, Rollout
 from harness_adapters.report.page import write_report
-from harness_adapters.training.pipeline import evaluate_run, train_and_evaluate
+from harness_adapters.training.pipeline import evaluate_run, train_and_evaluate, train_run
 from harness_adapters.training.run import open_run, reopen_run
 
 
@@ -41,6 +41,26 @@ async def test_a_run_goes_from_nothing_to_a_report_and_again_without_a_session(
     await train_and_evaluate(again, Quiet())
     assert [r.id for r in again.store.rollouts(turns=False)] == before
     again.close()
+
+
+async def test_a_run_with_little_time_trains_less_and_is_evaluated_all_the_same(
+    small: Settings, tmp_path: Path
+) -> None:
+    # One step must find a group that disagrees: of four groups of four, all agree 1 in 4096 times.
+    sure = {"groups": 4, "probe_generations": 4}
+    settings = small.model_copy(update={"train": small.train.model_copy(update=sure)})
+    run = open_run(tmp_path / "run", settings, resume=False)
+    result = await train_and_evaluate(run, Quiet(), minutes=0.0)
+    assert result.tasks == 2
+    assert run.store.fact("trained_steps") == run.store.fact("stopped") == 1
+    assert run.store.fact("validated:1") is not None
+    before = {r.id for r in run.store.rollouts(turns=False)}
+    await train_and_evaluate(run, Quiet(), minutes=0.0)
+    assert {r.id for r in run.store.rollouts(turns=False)} == before
+    await train_run(run, Quiet())  # without a limit it goes on
+    assert run.store.fact("trained_steps") == 2
+    assert before < {r.id for r in run.store.rollouts(turns=False)}
+    run.close()
 
 
 def check_groups(sessions: list[Rollout]) -> None:
