@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from harness_adapters.errors import HarnessError
 from harness_adapters.harness import Harness
+from harness_adapters.harness.hermes import Hermes
 from harness_adapters.harness.pi import Pi
 
-_KNOWN: dict[str, Callable[[], Harness]] = {"pi": Pi}
+_KNOWN: dict[str, Callable[[], Harness]] = {"hermes": Hermes, "pi": Pi}
 
 
 def known_harnesses() -> list[str]:
