@@ -6,6 +6,7 @@ registry and one entry here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -40,6 +41,37 @@ class Manners:
 
 
 MANNERS: Mapping[str, Manners] = {
+    "opencode": Manners(
+        tools={
+            Profile.LEAN: ("bash", "edit", "read", "write"),
+            Profile.STOCK: (
+                *("bash", "edit", "glob", "grep", "read"),
+                *("skill", "task", "todowrite", "webfetch", "write"),
+            ),
+        },
+        malformed="Invalid input for tool write: JSON parsing failed",
+        unknown="unavailable tool 'teleport'",
+        missing='Missing key\n  at ["content"]',
+        lean_share=0.4,
+        reads_agents_md=frozenset({Profile.STOCK}),
+        seconds_to_call=10,
+        own_settings={
+            "opencode.json": json.dumps(
+                {
+                    "instructions": ["more.md"],
+                    "agent": {"build": {"prompt": "WHISTLE only."}},
+                    "permission": {"write": "deny"},
+                }
+            ),
+            "more.md": "WHISTLE.\n",
+            "CLAUDE.md": "WHISTLE.\n",
+            ".opencode/agent/build.md": "---\nmode: primary\n---\nWHISTLE only.\n",
+            ".opencode/plugin/x.js": "throw new Error('WHISTLE');\n",
+            ".opencode/skills/x/SKILL.md": "---\nname: x\ndescription: WHISTLE\n---\nWHISTLE\n",
+            ".claude/skills/y/SKILL.md": "---\nname: y\ndescription: WHISTLE\n---\nWHISTLE\n",
+            ".agents/skills/z/SKILL.md": "---\nname: z\ndescription: WHISTLE\n---\nWHISTLE\n",
+        },
+    ),
     "pi": Manners(
         tools=dict.fromkeys(Profile, ("read", "bash", "edit", "write")),
         malformed='Invalid arguments for tool "write"',

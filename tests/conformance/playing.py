@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ class Played:
     left: dict[str, str]
     """What was written into the working directory, by path."""
     result: ExecResult
+    days: tuple[date, date]
+    """Before and after, in UTC: some prompts hold the date."""
 
     @property
     def tool_results(self) -> list[str]:
@@ -76,6 +79,7 @@ async def play(
     for name, text in (files or {}).items():
         (lower / name).parent.mkdir(parents=True, exist_ok=True)
         (lower / name).write_text(text)
+    began = datetime.now(UTC).date()
     tape = gateway.open(spec(session, harness=harness.name, **changes))
     launch = harness.launch(
         prompt, base_url="http://127.0.0.1:8080/v1", profile=profile, max_context=4096
@@ -98,7 +102,7 @@ async def play(
                 if path.is_file()
             }
     end, why = harness.end(result, model_calls=len(tape.turns))
-    return Played(tape, end, why, left, result)
+    return Played(tape, end, why, left, result, (began, datetime.now(UTC).date()))
 
 
 def native(harness: Harness, action: Action) -> str:

@@ -65,6 +65,8 @@ def test_there_are_no_auxiliary_calls(openings, profile):
 @PROFILES
 async def test_the_prompt_is_the_same_in_every_session(run, openings, profile):
     again = await run(["Done."], prompt=PROMPT, profile=profile, files={"other.txt": "y"})
+    if len({*again.days, *openings[profile].days}) > 1:
+        pytest.skip("midnight (UTC) passed, and some prompts hold the date")
     assert again.prompt == openings[profile].prompt
 
 

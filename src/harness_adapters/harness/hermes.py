@@ -16,6 +16,7 @@ from typing import Any
 
 from harness_adapters.errors import HarnessError
 from harness_adapters.harness import HOME, Launch, Profile
+from harness_adapters.harness.events import last_line
 from harness_adapters.harness.packages import check_version
 from harness_adapters.harness.python_packages import (
     compile_all,
@@ -116,19 +117,19 @@ class Hermes:
         """
         if result.timed_out:
             return SessionEnd.KILLED, f"stopped after {result.seconds:.0f} s"
-        told = _last_line(result.stdout)
+        told = last_line(result.stdout)
         came_to_its_end = b"\nsession_id: " in b"\n" + result.stderr
         if model_calls == 0:
             if came_to_its_end:
                 return SessionEnd.NO_CALL, told or "hermes ran without calling the model"
-            return SessionEnd.INIT_FAILURE, _last_line(result.stderr) or told or (
+            return SessionEnd.INIT_FAILURE, last_line(result.stderr) or told or (
                 f"hermes exited with code {result.returncode} and said nothing"
             )
         if came_to_its_end and result.returncode:
             return SessionEnd.KILLED, f"hermes stopped with an error: {told}"
         if came_to_its_end or (result.truncated and result.returncode == 0):
             return SessionEnd.FINISHED, ""
-        last = _last_line(result.stderr) or told
+        last = last_line(result.stderr) or told
         return SessionEnd.KILLED, f"hermes ended early with code {result.returncode}: {last}"
 
     def native_call(self, action: Action) -> tuple[str, dict[str, object]]:
@@ -277,8 +278,3 @@ def _ripgrep(root: Path) -> Path:
 def _update_check() -> str:
     """Says that hermes has asked for a newer version a moment ago (at a time far ahead)."""
     return json.dumps({"ts": 4_102_444_800, "behind": 0, "rev": None, "ver": VERSION})
-
-
-def _last_line(text: bytes) -> str:
-    lines = text.decode(errors="replace").strip().splitlines()
-    return lines[-1].strip()[:300] if lines else ""

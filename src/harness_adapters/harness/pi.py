@@ -16,6 +16,7 @@ from typing import Any
 from harness_adapters.errors import HarnessError
 from harness_adapters.harness import HOME, Launch, Profile
 from harness_adapters.harness.compile_cache import warm
+from harness_adapters.harness.events import json_lines, last_line
 from harness_adapters.harness.packages import check_version, node, npm_ci, npm_machine
 from harness_adapters.paths import harness_dir
 from harness_adapters.records import SessionEnd
@@ -139,20 +140,20 @@ class Pi:
         """
         if result.timed_out:
             return SessionEnd.KILLED, f"stopped after {result.seconds:.0f} s"
-        events = _events(result.stdout)
+        events = json_lines(result.stdout)
         kinds = {str(event.get("type")) for event in events}
         failure = _failure(events)
         if model_calls == 0:
             if "agent_start" in kinds:
                 return SessionEnd.NO_CALL, failure or "pi ran without calling the model"
-            return SessionEnd.INIT_FAILURE, _last_line(result.stderr) or (
+            return SessionEnd.INIT_FAILURE, last_line(result.stderr) or (
                 f"pi exited with code {result.returncode} before its first event"
             )
         if failure:
             return SessionEnd.KILLED, f"pi stopped with an error: {failure}"
         if "agent_settled" in kinds or (result.truncated and result.returncode == 0):
             return SessionEnd.FINISHED, ""
-        last = _last_line(result.stderr)
+        last = last_line(result.stderr)
         return SessionEnd.KILLED, f"pi ended early with code {result.returncode}: {last}"
 
     def native_call(self, action: Action) -> tuple[str, dict[str, object]]:
@@ -253,19 +254,6 @@ def _settings() -> str:
     )
 
 
-def _events(stdout: bytes) -> list[dict[str, Any]]:
-    """Whole JSON objects by line; anything else on stdout is passed over."""
-    events: list[dict[str, Any]] = []
-    for line in stdout.split(b"\n"):
-        try:
-            event = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(event, dict):
-            events.append(event)
-    return events
-
-
 def _failure(events: list[dict[str, Any]]) -> str:
     """The error text of the last assistant message, empty when it ended well."""
     for event in reversed(events):
@@ -277,8 +265,3 @@ def _failure(events: list[dict[str, Any]]) -> str:
                 return str(message.get("errorMessage") or message["stopReason"])[:300]
             return ""
     return ""
-
-
-def _last_line(text: bytes) -> str:
-    lines = text.decode(errors="replace").strip().splitlines()
-    return lines[-1].strip()[:300] if lines else ""

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from harness_adapters.errors import HarnessError
 from harness_adapters.harness import Harness
 from harness_adapters.harness.hermes import Hermes
+from harness_adapters.harness.opencode import OpenCode
 from harness_adapters.harness.pi import Pi
 
-_KNOWN: dict[str, Callable[[], Harness]] = {"hermes": Hermes, "pi": Pi}
+_KNOWN: dict[str, Callable[[], Harness]] = {"hermes": Hermes, "opencode": OpenCode, "pi": Pi}
 
 
 def known_harnesses() -> list[str]:
