@@ -94,7 +94,7 @@ class Hermes:
         with tempfile.TemporaryDirectory(prefix="harness-adapters-") as home:
             # `--version` asks for news, unless it has asked lately.
             (Path(home) / ".update_check").write_text(_update_check())
-            command = [environment_python(work), "-I", "-m", f"{_PACKAGE}.main", "--version"]
+            command = [str(environment_python(work)), "-I", "-m", f"{_PACKAGE}.main", "--version"]
             check_version(self.name, self.version, command, work, {"HERMES_HOME": home})
 
     def launch(self, prompt: str, *, base_url: str, profile: Profile, max_context: int) -> Launch:
