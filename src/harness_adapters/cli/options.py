@@ -20,7 +20,7 @@ Model: TypeAlias = Annotated[
     typer.Option("--model", help="smollm2, qwen-coder, a model directory or a Hub repository."),
 ]
 HarnessName: TypeAlias = Annotated[
-    str | None, typer.Option("--harness", help="The agent to run in: pi.")
+    str | None, typer.Option("--harness", help="The agent to run in: pi, opencode.")
 ]
 EngineUrl: TypeAlias = Annotated[
     str | None, typer.Option("--engine", help="URL of a running vLLM to use instead of an own one.")
