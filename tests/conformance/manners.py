@@ -20,7 +20,7 @@ class Manners:
     tools: Mapping[Profile, tuple[str, ...]]
     """Tool names in the order of the request."""
     malformed: str
-    """After a call whose arguments are not JSON."""
+    """After a call whose arguments are not JSON; empty where it asks again and tells nothing."""
     unknown: str
     """After a call of a tool named `teleport`."""
     missing: str
@@ -84,6 +84,37 @@ MANNERS: Mapping[str, Manners] = {
             ".pi/SYSTEM.md": "WHISTLE only.\n",
             ".pi/settings.json": '{"defaultTools": ["bash"], "retry": {"enabled": true}}',
             ".pi/extensions/x.ts": "throw new Error('WHISTLE');\n",
+        },
+    ),
+    "hermes": Manners(
+        tools={
+            Profile.STOCK: (
+                *("clarify", "cronjob", "delegate_task", "memory", "patch", "process"),
+                *("read_file", "search_files", "session_search", "skill_manage", "skill_view"),
+                *("skills_list", "terminal", "todo", "vision_analyze", "write_file"),
+            ),
+            Profile.LEAN: (
+                *("patch", "process", "read_file", "search_files", "terminal", "todo"),
+                "write_file",
+            ),
+        },
+        malformed="",
+        unknown="Tool 'teleport' does not exist",
+        missing="missing required field 'content'",
+        lean_share=0.35,
+        reads_agents_md=frozenset({Profile.STOCK}),
+        seconds_to_call=8,
+        empty_requests=4,
+        own_settings={
+            ".env": "HERMES_EPHEMERAL_SYSTEM_PROMPT=WHISTLE only\n",
+            ".hermes/config.yaml": "agent: {system_prompt: WHISTLE only}\n",
+            ".hermes/SOUL.md": "WHISTLE only.\n",
+            ".hermes/plugins/x/plugin.yaml": "name: x\n",
+            ".hermes/plugins/x/__init__.py": "raise SystemExit('WHISTLE')\n",
+            "cli-config.yaml": "agent: {system_prompt: WHISTLE only}\n",
+            "hermes_cli/__init__.py": "raise SystemExit('WHISTLE')\n",
+            "sitecustomize.py": "raise SystemExit('WHISTLE')\n",
+            "utils.py": "raise SystemExit('WHISTLE')\n",
         },
     ),
 }

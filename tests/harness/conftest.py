@@ -2,6 +2,7 @@ import pytest
 
 from conformance.playing import Played, play
 from gateway.support import make_gateway
+from harness_adapters.harness.hermes import Hermes
 from harness_adapters.harness.install import install
 from harness_adapters.harness.pi import Pi
 
@@ -11,6 +12,13 @@ def pi() -> Pi:
     """The real pi, installed where users have it."""
     install("pi")
     return Pi()
+
+
+@pytest.fixture(scope="session")
+def hermes() -> Hermes:
+    """The real hermes, installed where users have it."""
+    install("hermes")
+    return Hermes()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from harness_adapters.cli.harness import app
 from harness_adapters.errors import HarnessError
 from harness_adapters.harness import opencode, pi
 from harness_adapters.harness.install import install
-from harness_adapters.harness.registry import get_harness
+from harness_adapters.harness.registry import get_harness, known_harnesses
 from harness_adapters.paths import harness_dir
 
 LOCKS = Path(str(importlib.resources.files("harness_adapters.harness"))) / "locks"
@@ -64,7 +64,7 @@ def test_drivers_and_lock_files_agree_on_the_version(name, package, version):
     assert get_harness(name).version == version
 
 
-@pytest.mark.parametrize("name", ["opencode", "pi"])
+@pytest.mark.parametrize("name", known_harnesses())
 def test_an_install_is_whole_and_readable_for_other_users(name):
     root = install(name)
     begun = [path for path in root.parent.iterdir() if path.name.startswith(f".{name}-")]
@@ -79,8 +79,8 @@ def test_pis_compile_cache_is_filled(pi):
     assert any(path.is_file() for path in (pi.installed() / "compile-cache").rglob("*"))
 
 
-@pytest.mark.parametrize("name", ["opencode", "pi"])
-def test_a_second_install_needs_neither_npm_nor_network(name, monkeypatch):
+@pytest.mark.parametrize("name", known_harnesses())
+def test_a_second_install_needs_neither_tools_nor_network(name, monkeypatch):
     where = install(name)
     monkeypatch.setenv("PATH", "/nonexistent")
     said = []

@@ -35,7 +35,7 @@ def npm_ci(name: str, work: Path) -> None:
     for file in ("package.json", "package-lock.json"):
         (work / file).write_bytes(lock_file(name, file))
     command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    done = _run(command, work, "npm")
+    done = run(command, work, "npm")
     if done.returncode:
         raise HarnessError(f"npm could not install {name}: {_npm_error(done.stderr)}")
 
@@ -77,10 +77,21 @@ def check_version(
         raise HarnessError(f"{name} --version failed instead of {version}: {told[-1]}")
 
 
-def _run(command: Sequence[str], work: Path, what: str) -> subprocess.CompletedProcess[str]:
+def run(
+    command: Sequence[str], work: Path, what: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `what` in `work` to its end, whatever its exit code; in this process's environment
+    where `env` is None. Raises HarnessError when it can't be started or takes too long.
+    """
     try:
         return subprocess.run(
-            command, cwd=work, capture_output=True, text=True, errors="replace", timeout=_SECONDS
+            command,
+            cwd=work,
+            env=env,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
         )
     except subprocess.TimeoutExpired:
         raise HarnessError(f"{what} took more than {_SECONDS} s; run it again") from None

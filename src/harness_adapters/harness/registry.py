@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from harness_adapters.errors import HarnessError
 from harness_adapters.harness import Harness
+from harness_adapters.harness.hermes import Hermes
 from harness_adapters.harness.opencode import OpenCode
 from harness_adapters.harness.pi import Pi
 
-_KNOWN: dict[str, Callable[[], Harness]] = {"opencode": OpenCode, "pi": Pi}
+_KNOWN: dict[str, Callable[[], Harness]] = {"hermes": Hermes, "opencode": OpenCode, "pi": Pi}
 
 
 def known_harnesses() -> list[str]:
