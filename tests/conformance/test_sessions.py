@@ -231,7 +231,7 @@ async def test_a_refused_request_ends_quickly_and_says_why(run):
 async def test_a_kill_leaves_nothing_alive(run, harness, manners):
     # Two processes, one of them in a session of its own; some harnesses refuse a command with `&`.
     sleep = "import os, time; os.fork() or os.setsid(); time.sleep(86400)"
-    hang = Shell(f"echo begun > begun.txt; python3 -c '{sleep}'")
+    hang = Shell(f"echo begun > begun.txt; python3 -c '{sleep}'; true")
     for timeout in (manners.seconds_to_call, manners.seconds_to_call * 8):
         mark, seen = uuid.uuid4().hex, 0
         session = asyncio.create_task(run([native(harness, hang)], timeout=timeout, mark=mark))
