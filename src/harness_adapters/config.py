@@ -51,6 +51,7 @@ class HarnessSettings(Section):
     """The agent that the adapter is trained in."""
 
     name: str = "pi"
+    """A known harness, or a harness file (`….toml`)."""
     profile: Literal["stock", "lean"] = "lean"
 
 

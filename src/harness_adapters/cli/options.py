@@ -20,11 +20,17 @@ Model: TypeAlias = Annotated[
     typer.Option("--model", help="smollm2, qwen-coder, a model directory or a Hub repository."),
 ]
 HarnessName: TypeAlias = Annotated[
-    str | None, typer.Option("--harness", help="The agent to run in: pi, opencode.")
+    str | None,
+    typer.Option("--harness", help="The agent to run in: pi, opencode, hermes or FILE.toml."),
 ]
 EngineUrl: TypeAlias = Annotated[
     str | None, typer.Option("--engine", help="URL of a running vLLM to use instead of an own one.")
 ]
+
+
+def harness_spec(value: str) -> str:
+    """A harness's name as it is; a harness file by its whole path, for runs that are continued."""
+    return str(Path(value).expanduser().absolute()) if value.endswith(".toml") else value
 
 
 def overrides(
@@ -36,6 +42,7 @@ def overrides(
 ) -> list[str]:
     """The `--set` list, with the dedicated flags appended as settings."""
     result = list(given or [])
+    harness = harness_spec(harness) if harness else None
     for key, value in (("model.path", model), ("harness.name", harness), ("engine.url", engine)):
         if value is not None:
             escaped = value.replace("\\", "\\\\").replace('"', '\\"')

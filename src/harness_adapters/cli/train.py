@@ -13,6 +13,7 @@ from harness_adapters.cli.options import (
     EngineUrl,
     Model,
     Overrides,
+    harness_spec,
     overrides,
 )
 from harness_adapters.cli.running import run as run_work
@@ -37,7 +38,7 @@ def train(
     """Warm-start (where the settings say so) and train adapters by reinforcement learning."""
     from harness_adapters.training.fleet import fleet_harnesses
 
-    harnesses = harness or []
+    harnesses = [harness_spec(one) for one in harness or []]
     single = harnesses[0] if len(harnesses) == 1 else None
     changes = overrides(set_, model=model, harness=single, engine=engine)
     if len(harnesses) > 1 or fleet_harnesses(run_dir):

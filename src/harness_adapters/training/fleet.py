@@ -42,6 +42,7 @@ def open_fleet(
     names = sorted(harnesses)
     if len(set(names)) != len(names):
         raise StoreError(f"--harness {', '.join(names)}: name each harness once")
+    labels = {name: get_harness(name).name for name in names}
     for name in names:
         get_harness(name).installed()
     if (root / "config.toml").exists():
@@ -53,8 +54,9 @@ def open_fleet(
         )
     runs: dict[str, Run] = {}
     try:
-        for name in names:
-            runs[name] = open_run(root / name, _settings_of(settings, names, name), resume=resume)
+        for name, label in labels.items():
+            own = _settings_of(settings, names, name)
+            runs[label] = open_run(root / label, own, resume=resume)
     except BaseException:
         for run in runs.values():
             run.close()
@@ -66,7 +68,8 @@ def open_fleet(
 def reopen_fleet(root: Path, changes: Sequence[str] = ()) -> dict[str, Run]:
     """Open a fleet again with its own settings, overlaid by `changes`."""
     names = fleet_harnesses(root)
-    settings = config.load(root / names[0] / "config.toml", list(changes))
+    first = get_harness(names[0]).name
+    settings = config.load(root / first / "config.toml", list(changes))
     return open_fleet(root, settings, names, resume=True)
 
 
@@ -103,7 +106,8 @@ async def train_fleet(runs: dict[str, Run], reporter: Reporter) -> dict[str, Out
     )
     warm: WarmBase | None = None
     if settings.warm_start.steps:
-        warm = await warm_base(settings, raw, first.dataset, reporter, harnesses=list(runs))
+        specs = [run.settings.harness.name for run in runs.values()]
+        warm = await warm_base(settings, raw, first.dataset, reporter, harnesses=specs)
     bases = [adopt_base(run, raw, warm) for run in runs.values()]
     share = FairShare(settings.concurrency)
     root = first.root.parent

@@ -84,7 +84,7 @@ class Trainer:
         """With a `deadline` it may stop early; the fact `stopped` is then its number of steps."""
         self._run, self._stack, self._learner, self._reporter = run, stack, learner, reporter
         self._settings = run.settings.train
-        self._label = run.settings.harness.name
+        self._label = stack.harness.name
         self._pool = Pool(stack.runner, run.settings.concurrency, run.store.add, share=stack.share)
         self._tasks = {task.id: task for task in run.dataset.tasks}
         self._curriculum = Curriculum()

@@ -153,7 +153,7 @@ async def train_on(
         steps = min(steps, run.store.fact("stopped", steps))
     finished = run.store.fact("trained_steps", 0) >= steps
     if not (finished and run.store.fact(f"validated:{steps}") is not None):
-        learner = await LearnerClient.start(run.root, run.settings.harness.name, base)
+        learner = await LearnerClient.start(run.root, stack.harness.name, base)
         try:
             if learner.note:
                 reporter.say(learner.note)

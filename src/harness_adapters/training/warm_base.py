@@ -137,7 +137,7 @@ async def demonstrate(
         count,
     )
     before = store.rollouts(phase=Phase.DEMONSTRATION)
-    done = {r.task: r for r in before if r.correct and r.harness == harness_name}
+    done = {r.task: r for r in before if r.correct and r.harness == harness.name}
     plans = [demonstration_plan(task) for task in tasks if task.id not in done]
     reporter.phase(f"demonstrations by the oracle in {harness.name}", len(plans))
     pool = Pool(Oracle(runner, engine, chat), settings.concurrency, store.add)
