@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import traceback
 from pathlib import Path
@@ -32,9 +31,6 @@ from harness_adapters.learner.asked import asked_rollouts
 from harness_adapters.learner.wire import say, take_standard_output
 from harness_adapters.lifeline import end_with
 from harness_adapters.store import Store
-
-NICENESS = 5
-"""Below the engine: sessions that wait cost more than an update that waits."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -48,7 +44,6 @@ def main(arguments: list[str] | None = None) -> int:
     if options.parent is not None:
         end_with(options.parent)
     wire = take_standard_output()
-    os.nice(NICENESS)
     try:
         server = _Server(options.run_dir, options.harness, options.model)
     except HarnessAdaptersError as error:
