@@ -40,7 +40,7 @@ async def engine(
         dtype="float32",
     )
     assert isinstance(engine, VllmEngine)
-    assert said[0] == "engine: vLLM on the CPU, 1 thread(s), float32, context 1024"
+    assert said[0] == "engine: vLLM on the CPU, 2 thread(s), float32, context 1024"
     for name, directory in adapters.items():
         await engine.load_adapter(name, directory)
     yield engine
