@@ -2,14 +2,14 @@
 
 import pytest
 
-from harness_adapters.training import loop
-from harness_adapters.training.loop import Deadline
+from harness_adapters.training import deadline
+from harness_adapters.training.deadline import Deadline
 
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten minutes after the training's begin at 0."""
-    monkeypatch.setattr(loop.time, "monotonic", lambda: 600.0)
+    monkeypatch.setattr(deadline.time, "monotonic", lambda: 600.0)
 
 
 @pytest.mark.usefixtures("now")

@@ -20,6 +20,17 @@ HOME = "/home/agent"
 """The agent's home inside every sandbox; the same path always, so that prompts are identical."""
 
 
+BASE_ENVIRONMENT: Mapping[str, str] = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": HOME,
+    "SHELL": "/bin/bash",
+    "LANG": "C.UTF-8",
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+}
+"""What every agent has; nothing of our own environment is inherited."""
+
+
 class Profile(StrEnum):
     """How a harness is configured."""
 

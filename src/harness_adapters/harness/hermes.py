@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_adapters.errors import HarnessError
-from harness_adapters.harness import HOME, Launch, Profile
+from harness_adapters.harness import BASE_ENVIRONMENT, HOME, Launch, Profile
 from harness_adapters.harness.events import last_line
 from harness_adapters.harness.packages import check_version
 from harness_adapters.harness.python_packages import (
@@ -171,13 +171,8 @@ def arguments(prompt: str, *, lean: bool) -> list[str]:
 def environment(*, lean: bool) -> dict[str, str]:
     """The whole environment of hermes; nothing of ours is inherited."""
     values = {
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:"
-        f"{programs(Path(MOUNT))}",
-        "HOME": HOME,
-        "SHELL": "/bin/bash",
-        "LANG": "C.UTF-8",
-        "TERM": "dumb",
-        "NO_COLOR": "1",
+        **BASE_ENVIRONMENT,
+        "PATH": f"{BASE_ENVIRONMENT['PATH']}:{programs(Path(MOUNT))}",
         "HERMES_HOME": f"{HOME}/.hermes",
         "HERMES_YOLO_MODE": "1",
         # Without one, a command with `sudo` in it waits 45 s for somebody to type it.

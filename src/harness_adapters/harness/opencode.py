@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_adapters.errors import HarnessError
-from harness_adapters.harness import HOME, Launch, Profile
+from harness_adapters.harness import BASE_ENVIRONMENT, HOME, Launch, Profile
 from harness_adapters.harness.events import json_lines, last_line
 from harness_adapters.harness.packages import check_version, npm_ci, npm_machine
 from harness_adapters.paths import harness_dir
@@ -156,15 +156,10 @@ def arguments() -> list[str]:
 
 def environment() -> dict[str, str]:
     """The whole environment of opencode; nothing of ours is inherited."""
-    system = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     return {
+        **BASE_ENVIRONMENT,
         # opencode downloads a ripgrep for its grep and glob tools where PATH has none.
-        "PATH": f"{MOUNT}/{_ripgrep()}:{system}",
-        "HOME": HOME,
-        "SHELL": "/bin/bash",
-        "LANG": "C.UTF-8",
-        "TERM": "dumb",
-        "NO_COLOR": "1",
+        "PATH": f"{MOUNT}/{_ripgrep()}:{BASE_ENVIRONMENT['PATH']}",
         "TZ": "UTC",  # the prompt holds the date
         # Sessions that start at the same time fail at the lock of a database in a file.
         "OPENCODE_DB": ":memory:",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_adapters.errors import HarnessError
-from harness_adapters.harness import HOME, Launch, Profile
+from harness_adapters.harness import BASE_ENVIRONMENT, Launch, Profile
 from harness_adapters.harness.compile_cache import warm
 from harness_adapters.harness.events import json_lines, last_line
 from harness_adapters.harness.packages import check_version, node, npm_ci, npm_machine
@@ -193,13 +193,9 @@ def environment(*, compile_cache: bool) -> dict[str, str]:
         # Without it pi fills a fresh cache in /tmp in every session, and nothing ever reads it.
         else {"NODE_DISABLE_COMPILE_CACHE": "1"}
     )
-    return cache | {
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        "HOME": HOME,
-        "SHELL": "/bin/bash",
-        "LANG": "C.UTF-8",
-        "TERM": "dumb",
-        "NO_COLOR": "1",
+    return {
+        **BASE_ENVIRONMENT,
+        **cache,
         "PI_OFFLINE": "1",
         "PI_SKIP_VERSION_CHECK": "1",
         "PI_TELEMETRY": "0",

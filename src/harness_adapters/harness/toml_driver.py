@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness_adapters.errors import HarnessError
-from harness_adapters.harness import HOME, Launch, Profile
+from harness_adapters.harness import BASE_ENVIRONMENT, Launch, Profile
 from harness_adapters.harness.events import last_line
 from harness_adapters.records import SessionEnd
 from harness_adapters.sandbox import Bind, ExecResult
@@ -164,15 +164,7 @@ class TomlHarness:
         lean = spec.lean if profile is Profile.LEAN else Overlay()
         values = {"base_url": base_url, "max_context": str(max_context), "model": MODEL}
         said = {**values, "prompt": prompt} if spec.prompt == "argument" else values
-        env = {
-            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            "HOME": HOME,
-            "SHELL": "/bin/bash",
-            "LANG": "C.UTF-8",
-            "TERM": "dumb",
-            "NO_COLOR": "1",
-            "TZ": "UTC",
-        }
+        env = {**BASE_ENVIRONMENT, "TZ": "UTC"}
         return Launch(
             argv=[self._fill(part, said) for part in lean.command or spec.command],
             env=env | {k: self._fill(v, values) for k, v in (spec.env | lean.env).items()},

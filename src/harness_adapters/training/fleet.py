@@ -22,7 +22,7 @@ from harness_adapters.rollout.share import FairShare
 from harness_adapters.rollout.stack import make_stack, open_engine
 from harness_adapters.training.loop import PolicyVersion
 from harness_adapters.training.pipeline import adopt_base, check_tasks, train_on
-from harness_adapters.training.run import Run, open_run
+from harness_adapters.training.run import Run, open_run, write_whole
 from harness_adapters.training.warm_base import WarmBase, warm_base
 
 LIVE_VERSIONS = 3
@@ -61,7 +61,7 @@ def open_fleet(
         for run in runs.values():
             run.close()
         raise
-    (root / "fleet.json").write_text(json.dumps({"harnesses": names}) + "\n")
+    write_whole(root / "fleet.json", json.dumps({"harnesses": names}) + "\n")
     return runs
 
 

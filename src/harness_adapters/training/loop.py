@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import shutil
 import time
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,9 @@ from harness_adapters.rollout.session import SessionPlan
 from harness_adapters.rollout.stack import Stack
 from harness_adapters.tasks import Split, Task
 from harness_adapters.training.curriculum import Curriculum
+from harness_adapters.training.deadline import Deadline
 from harness_adapters.training.run import Run
+from harness_adapters.training.summary import in_order, summary
 
 VALIDATION_TEMPERATURE = 0.8
 
@@ -48,26 +49,6 @@ class PolicyVersion:
 
 
 BASE_POLICY = PolicyVersion(BASE, 0, None)
-
-
-@dataclass(frozen=True, slots=True)
-class Deadline:
-    """When a training has to end for what comes after it to be done in time."""
-
-    at: float
-    """On the monotonic clock, in seconds."""
-    sessions_after: int
-    """Sessions that have to be played between the training's end and then."""
-
-    def leaves_no_step(self, began: float, steps: int, sessions: int) -> bool:
-        """Whether one more step would be too many, by the `steps` and `sessions` since `began`.
-
-        A step more costs its sampling, its update and its validation: two steps' time.
-        """
-        now = time.monotonic()
-        elapsed = now - began
-        after = self.sessions_after * elapsed / max(1, sessions)
-        return now + 2 * elapsed / max(1, steps) + after > self.at
 
 
 class Trainer:
@@ -113,7 +94,7 @@ class Trainer:
                 assert sampling is not None
                 rollouts = await sampling
                 sampling = None
-                self._curriculum.learn(_in_order(rollouts))
+                self._curriculum.learn(in_order(rollouts))
                 sessions += len(rollouts)
                 if step + 1 < total and self._out_of_time(began, step + 1 - first, sessions):
                     self._reporter.say(
@@ -149,8 +130,8 @@ class Trainer:
         store = self._run.store
         measured = store.rollouts(phase=Phase.VALIDATION, arm="base", turns=False)
         trained = store.rollouts(phase=Phase.TRAIN, turns=False)
-        self._curriculum.learn(_in_order(measured))
-        self._curriculum.learn(_in_order(r for r in trained if r.step < first))
+        self._curriculum.learn(in_order(measured))
+        self._curriculum.learn(in_order(r for r in trained if r.step < first))
 
     @property
     def _sessions_per_step(self) -> int:
@@ -369,53 +350,3 @@ class Trainer:
 
 def _version(name: str) -> int:
     return int(name.rsplit("-v", 1)[1])
-
-
-def _in_order(rollouts: Iterable[Rollout]) -> list[Rollout]:
-    """By plan, not by the clock, so that a continued run sees what an uninterrupted one saw."""
-    return sorted(rollouts, key=lambda r: (r.step, r.group, r.attempt))
-
-
-def summary(rollouts: list[Rollout], first: int) -> dict[str, Any]:
-    """What a step's rollouts look like, before any learning.
-
-    Means are over the `first` attempts of each group: later ones were played because of how these
-    went, and would pull every rate towards one half.
-    """
-    unselected = [r for r in rollouts if r.reward is not None and r.attempt < first]
-    kinds = Counter(_kind(group) for group in _groups(r for r in rollouts if r.reward is not None))
-    begun = min((rollout.started for rollout in rollouts), default=0.0)
-    ended = max((rollout.started + rollout.seconds for rollout in rollouts), default=0.0)
-    return {
-        "reward": _mean(rollout.reward or 0.0 for rollout in unselected),
-        "pass_rate": _mean(bool(rollout.correct) for rollout in unselected),
-        "calls": _mean(rollout.calls for rollout in unselected),
-        "turns": _mean(len(rollout.turns) for rollout in unselected),
-        "sessions": len(rollouts),
-        "unscored": sum(rollout.reward is None for rollout in rollouts),
-        "groups": sum(kinds.values()),
-        "groups/mixed": kinds["mixed"],
-        "groups/all_correct": kinds["all_correct"],
-        "groups/all_wrong": kinds["all_wrong"],
-        "sample_seconds": ended - begun,
-    }
-
-
-def _mean(values: Iterable[float]) -> float:
-    """0 for no values."""
-    known = list(values)
-    return sum(known) / max(1, len(known))
-
-
-def _groups(rollouts: Iterable[Rollout]) -> list[list[Rollout]]:
-    groups: dict[str, list[Rollout]] = {}
-    for rollout in rollouts:
-        groups.setdefault(rollout.group, []).append(rollout)
-    return list(groups.values())
-
-
-def _kind(group: list[Rollout]) -> str:
-    correct = sum(bool(rollout.correct) for rollout in group)
-    if correct == 0:
-        return "all_wrong"
-    return "all_correct" if correct == len(group) else "mixed"

@@ -24,7 +24,8 @@ from harness_adapters.records import Phase
 from harness_adapters.rollout.demonstrations import spread
 from harness_adapters.rollout.stack import Stack, open_stack
 from harness_adapters.tasks import Split, Task
-from harness_adapters.training.loop import Deadline, PolicyVersion, Trainer
+from harness_adapters.training.deadline import Deadline
+from harness_adapters.training.loop import PolicyVersion, Trainer
 from harness_adapters.training.run import Run
 from harness_adapters.training.warm_base import WarmBase, file_hash, warm_base
 

@@ -95,7 +95,7 @@ def _open(root: Path, file: Path, settings: Settings, *, resume: bool) -> tuple[
     before = store.fact("dataset")
     if before is not None and before["hash"] != dataset.content_hash:
         raise StoreError(f"{dataset.root} is not what {root} was started on: start a new run")
-    _write(file, config.dump(settings))
+    write_whole(file, config.dump(settings))
     _remember(store, settings, dataset)
     return store, dataset
 
@@ -158,7 +158,8 @@ def _write_starter(settings: Settings, where: Path) -> None:
     )
 
 
-def _write(file: Path, text: str) -> None:
+def write_whole(file: Path, text: str) -> None:
+    """Write beside it, then rename: a kill or a full disk leaves the old file."""
     partial = file.with_suffix(".partial")
     partial.write_text(text)
     partial.replace(file)
