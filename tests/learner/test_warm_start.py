@@ -11,7 +11,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 
 from harness_adapters.config import WarmStartSettings
 from harness_adapters.errors import LearnerError
-from harness_adapters.learner.warm_start import learning_rate, warm_start
+from harness_adapters.learner.rows import turns_to_rows
+from harness_adapters.learner.warm_start import _batches, learning_rate, warm_start
 from harness_adapters.records import Phase, Rollout
 
 from .builders import rollout, save_tiny, session, turn
@@ -119,3 +120,15 @@ def test_the_rate_warms_up_holds_and_falls() -> None:
 def test_nothing_to_learn_from(tmp_path: Path, model_dir: Path) -> None:
     with pytest.raises(LearnerError, match="no demonstration has any turn"):
         warm_start(model_dir, [rollout("d", [])], SETTINGS, tmp_path / "out")
+
+
+def test_batches_take_the_harnesses_in_turn_and_every_session_once_a_pass() -> None:
+    sessions = {
+        name: [turns_to_rows([turn([first, n], [7, 8])]) for n in range(10, 16)]
+        for name, first in (("pi", 1), ("hermes", 2))
+    }
+    batches = _batches(sessions, SETTINGS.model_copy(update={"batch": 3}))
+    drawn = [next(batches) for _ in range(4)]
+    assert [{row.ids[0] for row in batch} for batch in drawn] == [{2}, {1}, {2}, {1}]
+    for one in (drawn[0] + drawn[2], drawn[1] + drawn[3]):
+        assert sorted(row.ids[1] for row in one) == list(range(10, 16))
