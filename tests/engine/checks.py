@@ -117,3 +117,23 @@ async def unloaded_is_unknown(engine: Engine, name: str, directory: Path) -> Non
     await engine.unload_adapter(name)
     with pytest.raises(EngineError, match="not loaded"):
         await engine.generate(prompt(0), adapter=name, sampling=GREEDY)
+
+
+async def an_adapter_leaves_after_its_last_request(
+    engine: Engine, name: str, directory: Path
+) -> None:
+    await engine.load_adapter(name, directory)
+    long = asyncio.create_task(
+        engine.generate(prompt(0), adapter=name, sampling=Sampling(1.0, 100))
+    )
+    await asyncio.sleep(0)
+    leaving = asyncio.create_task(engine.unload_adapter(name))
+    await asyncio.sleep(0)
+    with pytest.raises(EngineError, match="not loaded"):
+        await engine.generate(prompt(0), adapter=name, sampling=GREEDY)
+    await leaving
+    assert long.done()
+    assert (await long).output_ids
+    await engine.load_adapter(name, directory)
+    await engine.generate(prompt(0), adapter=name, sampling=GREEDY)
+    await engine.unload_adapter(name)

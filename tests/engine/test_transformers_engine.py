@@ -81,6 +81,12 @@ async def test_errors(
     await checks.errors_are_clear(engine, tmp_path, "pi-v1", *chosen)
 
 
+async def test_an_adapter_leaves_after_its_last_request(
+    engine: TransformersEngine, adapters: dict[str, Path]
+) -> None:
+    await checks.an_adapter_leaves_after_its_last_request(engine, "busy-v1", adapters["pi-v1"])
+
+
 async def test_unload(engine: TransformersEngine, adapters: dict[str, Path]) -> None:
     await checks.unloaded_is_unknown(engine, "gone-v1", adapters["pi-v1"])
 

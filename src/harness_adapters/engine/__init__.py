@@ -66,7 +66,10 @@ class Engine(Protocol):
         ...
 
     async def unload_adapter(self, name: str) -> None:
-        """Forget an adapter. Its directory may be deleted only when no request can reach it."""
+        """Take no new requests for an adapter; forget it when those in flight have ended.
+
+        Its directory may be deleted after that.
+        """
         ...
 
     async def close(self) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness_adapters.engine import BASE, Completion, Sampling
 from harness_adapters.engine.local_model import LocalModel
+from harness_adapters.engine.uses import Uses
 from harness_adapters.errors import ContextError, EngineError
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class TransformersEngine:
         self._jobs: deque[Callable[[], None]] = deque()
         self._closed = False
         self._names: set[str] = set()
+        self._uses = Uses()
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._thread.start()
 
@@ -124,7 +126,8 @@ class TransformersEngine:
             self._waiting.append(request)
             self._wake.notify()
         try:
-            return await request.answer
+            with self._uses.one(adapter):
+                return await request.answer
         finally:
             request.cancelled = True
 
@@ -134,13 +137,16 @@ class TransformersEngine:
         self._names.add(name)
 
     async def unload_adapter(self, name: str) -> None:
-        """Forget an adapter; requests that still wait for it fail."""
+        """Take no new requests for an adapter, and forget it when those in flight have ended."""
 
         def unload() -> None:
             self._local.unload_adapter(name)
             self._prefixes.forget(name)
 
+        if name not in self._names:
+            raise EngineError(f"adapter {name!r} is not loaded")
         self._names.discard(name)
+        await self._uses.ended(name)
         await self._run(unload)
 
     async def close(self) -> None:

@@ -27,6 +27,7 @@ import httpx
 
 from harness_adapters.engine import BASE, Completion, Sampling
 from harness_adapters.engine.served_model import check_served
+from harness_adapters.engine.uses import Uses
 from harness_adapters.engine.vllm_options import (
     ServerOptions,
     server_arguments,
@@ -74,6 +75,8 @@ class VllmEngine:
         self._seeds = seeds
         self._adapters: dict[str, _Adapter] = {}
         self._sent: set[str] = set()  # names that the server may hold, also after a failed load
+        self._leaving: set[str] = set()
+        self._uses = Uses()
         self._loading = asyncio.Lock()
         self._prefix = "" if process else f"run-{secrets.token_hex(4)}-"
         self.url = url
@@ -192,7 +195,8 @@ class VllmEngine:
         if sampling.seed is not None and self._seeds:
             body["seed"] = sampling.seed
         started = time.perf_counter()
-        answer = await self._request("POST", "/v1/completions", body)
+        with self._uses.one(adapter):
+            answer = await self._request("POST", "/v1/completions", body)
         return _completion(answer, time.perf_counter() - started)
 
     def _model(self, adapter: str) -> str:
@@ -220,7 +224,7 @@ class VllmEngine:
             loaded = self._adapters.get(name)
             if loaded is not None and loaded.path == path:
                 return
-            if name == BASE or loaded is not None:
+            if name == BASE or loaded is not None or name in self._leaving:
                 raise EngineError(
                     f"adapter name {name!r} is taken; each version needs a new name, because the "
                     "server's prefix cache is keyed by it"
@@ -234,12 +238,20 @@ class VllmEngine:
             self._adapters[name] = new
 
     async def unload_adapter(self, name: str) -> None:
-        """Forget an adapter. Raises EngineError for a name that isn't loaded."""
-        async with self._loading:
-            if name not in self._adapters:
-                raise EngineError(f"adapter {name!r} is not loaded")
-            await self._take_out(self._adapters[name].served_as)
-            del self._adapters[name]
+        """Take no new requests for an adapter, and forget it when those in flight have ended.
+
+        Raises EngineError for a name that isn't loaded.
+        """
+        adapter = self._adapters.pop(name, None)
+        if adapter is None:
+            raise EngineError(f"adapter {name!r} is not loaded")
+        self._leaving.add(name)
+        try:
+            await self._uses.ended(name)
+            async with self._loading:
+                await self._take_out(adapter.served_as)
+        finally:
+            self._leaving.discard(name)
 
     async def _take_out(self, served_as: str) -> None:
         await self._request("POST", "/v1/unload_lora_adapter", {"lora_name": served_as})
