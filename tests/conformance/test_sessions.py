@@ -11,6 +11,7 @@ import json
 import re
 import secrets
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +34,16 @@ PROFILES = pytest.mark.parametrize("profile", list(Profile))
 
 def test_every_known_harness_takes_part():
     assert sorted(MANNERS) == known_harnesses()
+
+
+def test_every_case_stands_in_the_documentation():
+    page = (Path(__file__).parents[2] / "docs" / "harness.md").read_text()
+    heading, _, rest = page.partition("\n| case ")[2].partition("\n")
+    assert all(f" {name} " in heading for name in MANNERS)
+    table = rest.partition("\n\n")[0]
+    cases = {name for name in globals() if name.startswith("test_")}
+    cases -= {name for name in cases if name.startswith("test_every_")}
+    assert {f"test_{name}" for name in re.findall(r"^\| `(\w+)`", table, re.MULTILINE)} == cases
 
 
 # --- what the model is sent -----------------------------------------------------------------
