@@ -59,6 +59,8 @@ class Phase(StrEnum):
 
     DEMONSTRATION = "demonstration"
     """A scripted oracle played the model; feeds the warm start."""
+    DIFFICULTY = "difficulty"
+    """The base on training tasks, to choose the kinds that it can learn from."""
     TRAIN = "train"
     VALIDATION = "validation"
     """Chooses the best checkpoint; never quoted."""

