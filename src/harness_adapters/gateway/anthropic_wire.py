@@ -89,7 +89,7 @@ def _read_message(message: dict[str, Any], where: str) -> list[Message]:
             messages[-1]["content"] += f"\n{text}"
         else:
             messages.append({"role": role, "content": text})
-    return messages
+    return messages or [{"role": role, "content": ""}]
 
 
 def _read_assistant(content: list[Any], where: str) -> Message:
