@@ -91,3 +91,7 @@ class Harness(Protocol):
     def native_call(self, action: Action) -> tuple[str, dict[str, object]]:
         """An oracle's action as a call of this harness's own tool: name and arguments."""
         ...
+
+    def finishing_call(self) -> tuple[str, dict[str, object]] | None:
+        """The call that says that the task is done; None where a text without a call does."""
+        ...
