@@ -81,7 +81,7 @@ class Harness(Protocol):
         ...
 
     def launch(self, prompt: str, *, base_url: str, profile: Profile, max_context: int) -> Launch:
-        """How to start a session that talks to the OpenAI-compatible `base_url`."""
+        """How to start a session that talks to the gateway; `base_url` ends in `/v1`."""
         ...
 
     def end(self, result: ExecResult, *, model_calls: int) -> tuple[SessionEnd, str]:
