@@ -147,6 +147,7 @@ IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
         (assistant({"type": "tool_use", "id": "c"}), "without a name"),
         (assistant({"type": "tool_use", "name": "x"}), "without a name or an id"),
         (assistant(result("c", "x")), "can't be read"),
+        ({"role": "system", "content": [result("c", "x")]}, "can't be read"),
     ],
 )
 def test_bad_messages_are_refused_by_place(message, told):

@@ -172,6 +172,19 @@ async def test_a_workspace_cant_configure_claude(run, claude, profile) -> None:
     assert played.left == {"ran.txt": "ran\n"}
 
 
+async def test_claudes_web_tools_fail_at_once(run, claude) -> None:
+    script = [
+        call("WebFetch", url="https://example.com/", prompt="x"),
+        call("WebSearch", query="some words"),
+    ]
+    played = await run(claude, [*script, "Done."], profile=Profile.STOCK, timeout=60)
+    fetched, searched = played.tool_results
+    assert "Unable to verify" in fetched
+    assert "the maker's servers can't be served" in searched
+    assert (played.end, played.tape.end) == (SessionEnd.FINISHED, None)
+    assert len(played.tape.turns) == 3
+
+
 async def test_claudes_subagents_are_turns_of_the_session(run, claude) -> None:
     start = call("Agent", description="d", prompt="do it", subagent_type="general-purpose")
     script = [start, native(claude, Shell("echo sub > sub.txt")), "Sub done.", "Done."]
