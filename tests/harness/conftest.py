@@ -25,7 +25,8 @@ def hermes() -> Hermes:
 def run(tmp_path):
     """Play one session of a real harness in a real sandbox on a script."""
 
-    async def playing(harness, script, **options) -> Played:
-        return await play(harness, make_gateway(tmp_path, {"s1": script}), tmp_path, **options)
+    async def playing(harness, script, *, policy=None, **options) -> Played:
+        gateway = make_gateway(tmp_path, {"s1": script}, policy=policy)
+        return await play(harness, gateway, tmp_path, **options)
 
     return playing

@@ -1,6 +1,7 @@
 """Harnesses from a file: checked when read, and a stranger's agent in a real session."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from conformance.playing import CHAT, play
 from gateway.support import make_gateway
 from harness_adapters.cli.options import overrides
 from harness_adapters.errors import HarnessError
-from harness_adapters.gateway.scripted import oracle_replies
+from harness_adapters.gateway.scripted import FINAL_TEXT, oracle_replies
 from harness_adapters.harness import Profile
 from harness_adapters.harness.registry import get_harness
 from harness_adapters.harness.toml_driver import TomlHarness
@@ -45,6 +46,8 @@ arguments = { file = "{{path}}", changes = [{ old = "{{old}}", new = "{{new}}", 
 env = { QUIET = "2" }
 files = { "more.txt" = "{{max_context}}" }
 """.replace("{{home_file}}", "/home/agent/plain.json")
+
+SHELL_WORDS = 'line = "printf %s {{content|shell}} > {{ path | shell }}"'
 
 
 @pytest.fixture
@@ -108,6 +111,12 @@ def test_native_calls_fill_structures_and_search_nothing_twice(file: Path) -> No
         ('prompt = "argument"', 'prompt = "stdin"', "if and only if"),
         ('"{{prompt}}"]', '"x"]', "if and only if"),
         ("{{model}}", "{{modle}}", "unknown placeholder {{modle}}"),
+        ("{{command}}", "{{comand}}", "unknown placeholder {{comand}}"),
+        (
+            "[lean]",
+            '[tools.finish]\nname = "x"\narguments = { a = "{{path}}" }\n[lean]',
+            "{{path}}",
+        ),
         ('"plain.json"', '"../plain.json"', "not a path below"),
         ('"/opt/plain/plain_agent.py" =', '"opt" =', "not an absolute path"),
         ("[files]", "[files", "not TOML"),
@@ -123,6 +132,30 @@ def test_mistakes_are_one_line_with_the_files_name(
     assert str(file) in str(caught.value)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value).strip()
+
+
+def test_words_of_a_shell_line_and_braces_of_the_agents_own(file: Path) -> None:
+    heredoc = "line = \"cat > {{path}} <<'EOF'\\n{{content}}\\nEOF\""
+    braces = """'{{ origin }} {{{{task}}}} {{{{ a | shell }}}} {{"x"}}'"""
+    assert heredoc in PLAIN
+    file.write_text(PLAIN.replace(heredoc, SHELL_WORDS).replace('"{{max_context}}"', braces))
+    harness = TomlHarness.load(file)
+    content = "it's {{path}}\n$HOME \\ "
+    _, arguments = harness.native_call(WriteFile("a b", content))
+    run = ["bash", "-c", str(arguments["line"])]
+    assert subprocess.run(run, cwd=file.parent, check=True).returncode == 0
+    assert (file.parent / "a b").read_text() == content
+    launch = harness.launch("x", base_url="http://x:1/v1", profile=Profile.LEAN, max_context=9)
+    assert launch.home_files["more.txt"] == 'http://x:1 {{task}} {{ a | shell }} {{"x"}}'
+
+
+def test_a_call_can_end_the_oracles_session(file: Path) -> None:
+    assert TomlHarness.load(file).finishing_call() is None
+    assert oracle_replies(CHAT, TomlHarness.load(file), [Shell("ls")])[-1] == FINAL_TEXT
+    finish = """[tools.finish]\nname = "sh"\narguments = { line = "exit" }\n[lean]"""
+    file.write_text(PLAIN.replace("[lean]", finish))
+    replies = oracle_replies(CHAT, TomlHarness.load(file), [Shell("ls")])
+    assert replies == [CHAT.write_call("sh", '{"line": "' + word + '"}') for word in ("ls", "exit")]
 
 
 def test_a_run_remembers_where_the_file_lies(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Gateway: the OpenAI wire between an agent and an engine; capture of turns, budgets, the guard.
+"""Gateway: two wires between an agent and an engine; capture of turns, budgets, the guard.
 
 One listener per session: the socket is the session's identity. It knows nothing of a harness's
 internals and of training.

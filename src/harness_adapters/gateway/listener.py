@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Iterator
+from http import HTTPStatus
+from typing import Protocol, TypeAlias
 
 import uvicorn
 from starlette.applications import Starlette
@@ -23,27 +24,55 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from harness_adapters.gateway import wire
+from harness_adapters.gateway import anthropic_wire, wire
 from harness_adapters.gateway.tape import Tape
 from harness_adapters.gateway.wire import Answer, BadRequest, ChatRequest
 
 MAX_BODY_BYTES = 8 << 20
 MAX_CONNECTIONS = 16
 """Per listener: a sandbox must not eat the process's file descriptors or memory."""
+MAX_ERROR_CHARACTERS = 500
+"""Of an error's message: it may quote what was sent."""
 
 ReplyTo: TypeAlias = Callable[[Tape, ChatRequest], Awaitable[Answer]]
 """Raises BadRequest at once; what it returns is awaited after the answer's headers are sent."""
+
+CountOf: TypeAlias = Callable[[Tape, ChatRequest], int]
+"""Tokens of a request's prompt. Raises BadRequest."""
+
+
+class Wire(Protocol):
+    """A format of requests and answers; the modules `wire` and `anthropic_wire` are such."""
+
+    def read_request(self, body: bytes) -> ChatRequest:
+        """Raises BadRequest."""
+        ...
+
+    def write_completion(self, answer: Answer, model: str, created: int) -> bytes:
+        """The answer as one JSON object; `created` in Unix seconds."""
+        ...
+
+    def write_events(self, answer: Answer, model: str, created: int) -> Iterator[bytes]:
+        """The answer as server-sent events."""
+        ...
+
+    def write_error(self, message: str, status: int) -> bytes:
+        """The body of an error with this HTTP status."""
+        ...
 
 
 class Listener:
     """Serves sessions, each on a socket of its own."""
 
-    def __init__(self, reply_to: ReplyTo, keepalive_seconds: float) -> None:
+    def __init__(self, reply_to: ReplyTo, count_of: CountOf, keepalive_seconds: float) -> None:
         self._reply_to = reply_to
+        self._count_of = count_of
         self._keepalive_seconds = keepalive_seconds
         app = Starlette(
             routes=[
                 Route("/v1/chat/completions", self._completions, methods=["POST"]),
+                Route("/v1/messages", self._messages, methods=["POST"]),
+                Route("/v1/messages/count_tokens", self._count_tokens, methods=["POST"]),
                 Route("/v1/models", self._models, methods=["GET"]),
             ],
             exception_handlers={HTTPException: _http_error},
@@ -86,15 +115,24 @@ class Listener:
         return stop
 
     async def _completions(self, request: Request) -> Response:
-        tape: Tape = request.state.tape
-        try:
-            chat_request = wire.read_request(await _body(request))
-            answer = self._reply_to(tape, chat_request)
-        except BadRequest as error:
-            return _error(str(error), error.status)
-        except ClientDisconnect:
-            return Response(status_code=400)
-        return _Reply(answer, chat_request, self._keepalive_seconds)
+        return await self._generate(request, wire)
+
+    async def _messages(self, request: Request) -> Response:
+        return await self._generate(request, anthropic_wire)
+
+    async def _count_tokens(self, request: Request) -> Response:
+        def count(asked: ChatRequest) -> Response:
+            tokens = self._count_of(request.state.tape, asked)
+            return Response(anthropic_wire.write_count(tokens), media_type="application/json")
+
+        return await _answered(request, anthropic_wire, count)
+
+    async def _generate(self, request: Request, spoken: Wire) -> Response:
+        def start(asked: ChatRequest) -> Response:
+            answer = self._reply_to(request.state.tape, asked)
+            return _Reply(answer, asked, spoken, self._keepalive_seconds)
+
+        return await _answered(request, spoken, start)
 
     async def _models(self, request: Request) -> Response:
         model = {"id": "model", "object": "model", "created": 0, "owned_by": "gateway"}
@@ -105,12 +143,17 @@ class _Reply(Response):
     """Waits for an answer, keeping the connection alive; drops it when the client goes away."""
 
     def __init__(
-        self, answer: Awaitable[Answer], request: ChatRequest, keepalive_seconds: float
+        self,
+        answer: Awaitable[Answer],
+        request: ChatRequest,
+        spoken: Wire,
+        keepalive_seconds: float,
     ) -> None:
         self.status_code = 200
         self.background = None
         self._answer = asyncio.ensure_future(answer)
         self._request = request
+        self._wire = spoken
         self._keepalive_seconds = keepalive_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -138,9 +181,9 @@ class _Reply(Response):
     async def _finish(self, send: Send, stream: bool) -> None:
         answer, model, now = self._answer.result(), self._request.model, int(time.time())
         if stream:
-            await _write(send, b"".join(wire.write_events(answer, model, now)), more=False)
+            await _write(send, b"".join(self._wire.write_events(answer, model, now)), more=False)
         else:
-            body = wire.write_completion(answer, model, now)
+            body = self._wire.write_completion(answer, model, now)
             await _start(send, "application/json", len(body))
             await _write(send, body, more=False)
 
@@ -151,6 +194,20 @@ class _Refuse(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         with contextlib.suppress(AttributeError):
             transport.abort()  # type: ignore[attr-defined] # every socket transport has it
+
+
+async def _answered(
+    request: Request, spoken: Wire, answer: Callable[[ChatRequest], Response]
+) -> Response:
+    """What `answer` makes of a request; every refusal as one error in the wire's own form."""
+    try:
+        return answer(spoken.read_request(await _body(request)))
+    except BadRequest as error:
+        return _error(spoken, str(error), error.status)
+    except RecursionError:
+        return _error(spoken, "the request is nested too deeply", HTTPStatus.BAD_REQUEST)
+    except ClientDisconnect:
+        return Response(status_code=HTTPStatus.BAD_REQUEST)
 
 
 async def _body(request: Request) -> bytes:
@@ -180,8 +237,12 @@ async def _write(send: Send, body: bytes, *, more: bool) -> None:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _error(f"{request.method} {request.url.path}: {error.detail}", error.status_code)
+    # Every client of Anthropic's format names its version, on any path.
+    spoken = anthropic_wire if "anthropic-version" in request.headers else wire
+    told = f"{request.method} {request.url.path}: {error.detail}"
+    return _error(spoken, told, error.status_code)
 
 
-def _error(message: str, status: int) -> Response:
-    return Response(wire.write_error(message), status, media_type="application/json")
+def _error(spoken: Wire, message: str, status: int) -> Response:
+    body = spoken.write_error(message[:MAX_ERROR_CHARACTERS], status)
+    return Response(body, status, media_type="application/json")

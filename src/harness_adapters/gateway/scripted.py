@@ -71,5 +71,9 @@ class ScriptedEngine:
 def oracle_replies(chat: ChatFormat, harness: Harness, actions: Sequence[Action]) -> list[str]:
     """What a perfect model would say: one call per action in the harness's own tools, the end."""
     calls = [harness.native_call(action) for action in actions]
-    texts = [chat.write_call(name, json.dumps(args, ensure_ascii=False)) for name, args in calls]
-    return [*texts, FINAL_TEXT]
+    finish = harness.finishing_call()
+    texts = [
+        chat.write_call(name, json.dumps(args, ensure_ascii=False))
+        for name, args in [*calls, *([finish] if finish else [])]
+    ]
+    return texts if finish else [*texts, FINAL_TEXT]

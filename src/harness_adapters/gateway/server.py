@@ -21,7 +21,15 @@ from harness_adapters.gateway.wire import (
 )
 from harness_adapters.guard import Policy, ProposedCall
 from harness_adapters.guard.audit import AuditLog
-from harness_adapters.records import Decision, Message, SessionEnd, ToolCall, Turn, Verdict
+from harness_adapters.records import (
+    Decision,
+    Message,
+    SessionEnd,
+    ToolCall,
+    ToolSchema,
+    Turn,
+    Verdict,
+)
 
 AUXILIARY_TEXT = "Task"
 """Answer to requests without tools; agents use it as a title or a summary."""
@@ -32,6 +40,9 @@ ENDED_TEXT = {
     SessionEnd.API_ERROR: "The model server failed. Stopping here.",
 }
 """Plain, non-empty text with finish `stop` ends every known agent; an HTTP error makes it retry."""
+
+MAX_COUNTS = 100
+"""Token counts per session: each costs as much as rendering a prompt, and no budget ends them."""
 
 
 class Gateway:
@@ -50,7 +61,7 @@ class Gateway:
         self.chat = chat
         self.policy = policy
         self.audit = audit
-        self._listener = Listener(self._reply_to, keepalive_seconds)
+        self._listener = Listener(self._reply_to, self._count, keepalive_seconds)
 
     def open(self, spec: SessionSpec) -> Tape:
         """Start the record of a session."""
@@ -75,13 +86,27 @@ class Gateway:
             return _ready(_ended(tape.end))
         tools = normalise_tools(request.tools)
         try:
-            prompt_ids = self.chat.render(messages, tools)
+            prompt_ids = self._render(messages, tools, f"request {tape.model_calls}")
+        except BadRequest as error:
+            tape.error = str(error)
+            raise
+        return self._turn(tape, messages, prompt_ids, request.limit)
+
+    def _count(self, tape: Tape, request: ChatRequest) -> int:
+        """Tokens of the prompt that a request would be. Raises BadRequest; records nothing."""
+        tape.token_counts += 1
+        if tape.token_counts > MAX_COUNTS:
+            raise BadRequest(f"a session may count tokens {MAX_COUNTS} times", 429)
+        messages = normalise_messages(request.messages)
+        return len(self._render(messages, normalise_tools(request.tools or []), "the request"))
+
+    def _render(self, messages: list[Message], tools: list[ToolSchema], what: str) -> list[int]:
+        try:
+            return self.chat.render(messages, tools)
         except Exception as error:
             # A template may refuse any sequence of messages with any exception. The sandbox can
             # send arbitrary ones, so this must not end the session as infrastructure failure.
-            tape.error = f"request {tape.model_calls} can't be rendered: {_one_line(error)}"
-            raise BadRequest(tape.error) from None
-        return self._turn(tape, messages, prompt_ids, request.limit)
+            raise BadRequest(f"{what} can't be rendered: {_one_line(error)}") from None
 
     async def _turn(
         self, tape: Tape, messages: list[Message], prompt_ids: list[int], limit: int | None

@@ -40,6 +40,8 @@ class Tape:
     """Requests with tools, those answered after the end included."""
     auxiliary_calls: int = 0
     """Requests without tools (titles, summaries); answered with canned text, never recorded."""
+    token_counts: int = 0
+    """Requests that only asked for the size of a prompt; never recorded."""
     messages: list[Message] = field(default_factory=list[Message])
     """Messages of the last recorded request."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)

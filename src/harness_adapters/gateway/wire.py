@@ -1,6 +1,7 @@
 """The OpenAI Chat Completions wire: requests read, messages normalised, answers written.
 
-Format: OpenAI API reference, `POST /v1/chat/completions`, with `stream` as server-sent events.
+Format: OpenAI API reference, `POST /v1/chat/completions`, with `stream` as server-sent events. It
+is also the project's own form of messages and tools, so other wires translate into it.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from http import HTTPStatus
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
 from harness_adapters.records import Message, ToolCall, ToolSchema
 
 ID = "chatcmpl-gateway"
+
+RequestForm = TypeVar("RequestForm", bound=BaseModel)
 
 
 class BadRequest(Exception):  # noqa: N818 - named after the HTTP status; never leaves this package
@@ -70,14 +74,24 @@ class Answer:
 
 def read_request(body: bytes) -> ChatRequest:
     """Read a request body. Raises BadRequest."""
+    return validate(ChatRequest, load(body))
+
+
+def load(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is. Raises BadRequest."""
     try:
         values = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"the body is not JSON: {error}") from None
     if not isinstance(values, dict):
         raise BadRequest("the body is not a JSON object")
+    return values
+
+
+def validate(form: type[RequestForm], values: dict[str, Any]) -> RequestForm:
+    """`values` as the fields of `form`. Raises BadRequest naming the first wrong one."""
     try:
-        return ChatRequest.model_validate(values)
+        return form.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         raise BadRequest(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
@@ -205,11 +219,10 @@ def write_events(answer: Answer, model: str, created: int) -> Iterator[bytes]:
     yield b"data: [DONE]\n\n"
 
 
-def write_error(message: str, kind: str = "invalid_request_error") -> bytes:
-    """An error in OpenAI's form."""
-    return json.dumps(
-        {"error": {"message": message, "type": kind, "param": None, "code": None}}
-    ).encode()
+def write_error(message: str, status: int = HTTPStatus.BAD_REQUEST) -> bytes:
+    """An error in OpenAI's form; the type is the same for every status that is sent here."""
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    return json.dumps({"error": error}).encode()
 
 
 def _head(model: str, created: int, kind: str) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class Harness(Protocol):
         ...
 
     def launch(self, prompt: str, *, base_url: str, profile: Profile, max_context: int) -> Launch:
-        """How to start a session that talks to the OpenAI-compatible `base_url`."""
+        """How to start a session that talks to the gateway; `base_url` ends in `/v1`."""
         ...
 
     def end(self, result: ExecResult, *, model_calls: int) -> tuple[SessionEnd, str]:
@@ -90,4 +90,8 @@ class Harness(Protocol):
 
     def native_call(self, action: Action) -> tuple[str, dict[str, object]]:
         """An oracle's action as a call of this harness's own tool: name and arguments."""
+        ...
+
+    def finishing_call(self) -> tuple[str, dict[str, object]] | None:
+        """The call that says that the task is done; None where a text without a call does."""
         ...

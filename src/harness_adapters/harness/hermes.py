@@ -143,6 +143,9 @@ class Hermes:
                 arguments = {"mode": "replace", "path": path, "old_string": old, "new_string": new}
                 return "patch", {**arguments}
 
+    def finishing_call(self) -> None:
+        """A text without a call ends a session."""
+
 
 def arguments(prompt: str, *, lean: bool) -> list[str]:
     """The command line, with the paths that hold inside a sandbox.

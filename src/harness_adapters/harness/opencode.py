@@ -134,6 +134,9 @@ class OpenCode:
             case Edit(path, old, new):
                 return "edit", {"filePath": path, "oldString": old, "newString": new}
 
+    def finishing_call(self) -> None:
+        """A text without a call ends a session."""
+
 
 def arguments() -> list[str]:
     """The command line, with the paths that hold inside a sandbox."""

@@ -166,6 +166,9 @@ class Pi:
             case Edit(path, old, new):
                 return "edit", {"path": path, "edits": [{"oldText": old, "newText": new}]}
 
+    def finishing_call(self) -> None:
+        """A text without a call ends a session."""
+
 
 def arguments(root: Path, *, lean: bool) -> list[str]:
     """The command line, with the paths that hold inside a sandbox."""

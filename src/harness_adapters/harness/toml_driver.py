@@ -1,14 +1,17 @@
-"""A harness described by a TOML file instead of a driver: any agent that speaks Chat Completions.
+"""A harness described by a TOML file instead of a driver: any agent that speaks a known wire.
 
 `--harness my-agent.toml` (see docs/harness.md for the fields). Texts may hold `{{base_url}}`,
-`{{max_context}}`, `{{model}}` and, in the command, `{{prompt}}`; anything else in double braces is
-an error, so that a typing mistake is not sent to the agent.
+`{{origin}}` (the same without `/v1`), `{{max_context}}`, `{{model}}` and, in the command,
+`{{prompt}}`; anything else in double braces is an error, so that a typing mistake is not sent to
+the agent. `{{name|shell}}` is filled in as one word of a shell command line, and `{{{{text}}}}`
+stands for `{{text}}` itself, where an agent's own templates have such braces.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,7 +30,9 @@ from harness_adapters.tasks import Action, Edit, Shell, WriteFile
 MODEL = "model"
 """What the agent calls the model; the gateway decides which one answers."""
 
-_PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_PLACEHOLDER = re.compile(
+    r"\{\{(?P<literal>\{\{[^{}]*\}\})\}\}|\{\{\s*(?P<name>\w+)\s*(?P<shell>\|\s*shell\s*)?\}\}"
+)
 
 MAX_ARGUMENT_BYTES = 128 << 10
 """Linux takes no longer argument (MAX_ARG_STRLEN)."""
@@ -50,6 +55,8 @@ class Tools(_Table):
     shell: Tool
     write: Tool
     edit: Tool
+    finish: Tool | None = None
+    """The call that ends a session; absent: a text without a call does."""
 
 
 class Overlay(_Table):
@@ -81,7 +88,11 @@ class HarnessFile(_Table):
     def _sound(self) -> HarnessFile:
         commands = [self.command, *([self.lean.command] if self.lean.command else [])]
         for command in commands:
-            placed = any("prompt" in _PLACEHOLDER.findall(part) for part in command)
+            placed = any(
+                match["name"] == "prompt"
+                for part in command
+                for match in _PLACEHOLDER.finditer(part)
+            )
             if placed != (self.prompt == "argument"):
                 raise ValueError(
                     '{{prompt}} belongs into the command if and only if prompt = "argument"'
@@ -122,6 +133,10 @@ class TomlHarness:
         harness = cls(file.absolute(), spec, f"{spec.version}+{digest}")
         for profile in Profile:  # a bad placeholder is found here, not in the first session
             harness._launch("", "", profile, 0)
+        if spec.tools is not None:
+            for action in (Shell(""), WriteFile("", ""), Edit("", "", "")):
+                harness.native_call(action)
+            harness.finishing_call()
         return harness
 
     @property
@@ -162,7 +177,12 @@ class TomlHarness:
     def _launch(self, prompt: str, base_url: str, profile: Profile, max_context: int) -> Launch:
         spec = self.spec
         lean = spec.lean if profile is Profile.LEAN else Overlay()
-        values = {"base_url": base_url, "max_context": str(max_context), "model": MODEL}
+        values = {
+            "base_url": base_url,
+            "origin": base_url.removesuffix("/v1"),
+            "max_context": str(max_context),
+            "model": MODEL,
+        }
         said = {**values, "prompt": prompt} if spec.prompt == "argument" else values
         env = {**BASE_ENVIRONMENT, "TZ": "UTC"}
         return Launch(
@@ -218,15 +238,23 @@ class TomlHarness:
                 tool, values = self.spec.tools.edit, {"path": path, "old": old, "new": new}
         return tool.name, _fill_deep(tool.arguments, values, str(self.file))
 
+    def finishing_call(self) -> tuple[str, dict[str, object]] | None:
+        """What [tools.finish] says."""
+        tool = self.spec.tools and self.spec.tools.finish
+        return (tool.name, _fill_deep(tool.arguments, {}, str(self.file))) if tool else None
+
 
 def fill(text: str, values: Mapping[str, str], where: str) -> str:
     """`text` with its placeholders filled once; what is filled in is never searched again."""
 
     def value(match: re.Match[str]) -> str:
-        if match[1] not in values:
-            known = ", ".join(sorted(values))
+        if match["literal"]:
+            return match["literal"]
+        if match["name"] not in values:
+            known = ", ".join(sorted(values)) or "none"
             raise HarnessError(f"{where}: unknown placeholder {match[0]}; known here: {known}")
-        return values[match[1]]
+        filled = values[match["name"]]
+        return shlex.quote(filled) if match["shell"] else filled
 
     return _PLACEHOLDER.sub(value, text)
 
