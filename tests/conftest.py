@@ -11,6 +11,18 @@ import pytest
 from harness_adapters.engine.embedded import prepare
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several workers a file stays on one, because its fixtures are dear (an engine, say).
+
+    The conformance suite is cut by harness instead: its sessions are the longest part of all.
+    """
+    for item in items:
+        group = item.path.name
+        if item.get_closest_marker("conformance") and "[" in item.name:
+            group = item.name.split("[")[1].split("-")[0].rstrip("]")
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def smollm2() -> Path:
     """The embedded model where users have it; converted first where it is missing."""
