@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 from tests.training.conftest import write_coin
 
-from harness_adapters.config import Settings, load
+from harness_adapters.config import Settings
 from harness_adapters.errors import ConfigError
 from harness_adapters.progress import Quiet
 from harness_adapters.records import Phase
 from harness_adapters.tasks import Split
-from harness_adapters.tasks.starter import FAMILIES
 from harness_adapters.training.difficulty import measure, summarise
 from harness_adapters.training.pipeline import test_tasks as held_out
 from harness_adapters.training.run import open_run
@@ -59,15 +58,3 @@ def test_only_chosen_kinds_are_trained_validated_and_quoted(
 def test_a_kind_that_is_not_there_is_named(small: Settings, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"tasks\.kinds: no training task of 'coin/4'"):
         open_run(tmp_path / "run", choosing(small, "coin/1", "coin/4"), resume=False)
-
-
-def test_the_default_kinds_are_of_the_whole_starter_suite_only() -> None:
-    default = load(None, []).tasks.chosen_kinds
-    known = {
-        f"{name}/{level}" for name, f in FAMILIES.items() if not f.test_only for level in (1, 2, 3)
-    }
-    assert len(default) >= 20
-    assert default <= known
-    assert not load(None, ['tasks.families=["csv_sum"]']).tasks.chosen_kinds
-    assert not load(None, ['tasks.dataset="x"']).tasks.chosen_kinds
-    assert not load(None, ["tasks.kinds=[]"]).tasks.chosen_kinds

@@ -45,7 +45,7 @@ class Run:
 
         Families that the training split has nothing of stay: they show what carries over.
         """
-        kinds = self.settings.tasks.chosen_kinds
+        kinds = self.settings.tasks.kinds
         tasks = self.dataset.split(split)
         if not kinds:
             return list(tasks)
@@ -112,7 +112,7 @@ def _open(root: Path, file: Path, settings: Settings, *, resume: bool) -> tuple[
 def check_kinds(settings: Settings, dataset: Dataset) -> None:
     """Raises ConfigError when a chosen kind is none that the training split has."""
     there = {task.kind for task in dataset.split(Split.TRAIN)}
-    unknown = sorted(settings.tasks.chosen_kinds - there)
+    unknown = sorted(set(settings.tasks.kinds) - there)
     if unknown:
         raise ConfigError(
             f"tasks.kinds: no training task of {unknown[0]!r} in {dataset.root}; write "
