@@ -34,6 +34,11 @@ def audit_dir() -> Path:
     return data_dir() / "audit"
 
 
+def guard_dir() -> Path:
+    """Which audit proxies run, and the log of those that were given none of their own."""
+    return data_dir() / "guard"
+
+
 def scratch_dir() -> Path:
     """Short-lived session state: memory-backed where the machine has it."""
     shm = Path("/dev/shm")

@@ -1,0 +1,127 @@
+"""Verdicts for a stream: the gateway's judging, with limits of time and size around it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness_adapters.guard import Policy, ProposedCall
+from harness_adapters.guard.audit import AuditLog
+from harness_adapters.guard.judging import decide, notice
+from harness_adapters.records import Decision, Verdict
+
+TIMED_OUT = "guard-timeout"
+INCOMPLETE = "guard-incomplete"
+"""A call of which the end never came."""
+UNREADABLE = "guard-unreadable"
+OVERSIZE = "guard-oversize"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as it stood in an answer."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What becomes of a call."""
+
+    passes: bool
+    notice: str
+    """Stands in the answer when the call doesn't."""
+
+
+class Bench(Protocol):
+    """Judges the calls of one answer. Whatever it raises, the call must not pass."""
+
+    async def judge(self, call: Call) -> Ruling:
+        """Decide and put on record. Raises StoreError when the record can't be written."""
+        ...
+
+    def refuse(self, call: Call, rule: str, reason: str) -> Ruling:
+        """Put on record a call that no policy needs to see. Raises StoreError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What all answers of a proxy are judged with."""
+
+    policy: Policy
+    audit: AuditLog
+    log_only: bool = False
+    """Verdicts go on record and change nothing; what can't be judged is refused all the same."""
+    seconds: float = 5.0
+    """For one verdict; a policy that takes longer blocks the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBench:
+    """The bench of one answer, which says where its calls come from."""
+
+    judging: Judging
+    session: str
+    harness: str
+    turn: int
+    workdir: str
+
+    async def judge(self, call: Call) -> Ruling:
+        """See `Bench`."""
+        proposed = self._proposed(call)
+        judging = self.judging
+        try:
+            verdict = await _in_thread(
+                lambda: decide(judging.policy, proposed), seconds=judging.seconds
+            )
+        except TimeoutError:
+            reason = f"no verdict within {judging.seconds:g} seconds"
+            verdict = Verdict(Decision.BLOCK, TIMED_OUT, reason)
+        judging.audit.append(proposed, call.id, verdict, enforced=not judging.log_only)
+        blocked = verdict.decision is Decision.BLOCK and not judging.log_only
+        return Ruling(not blocked, notice(call.name, verdict))
+
+    def refuse(self, call: Call, rule: str, reason: str) -> Ruling:
+        """See `Bench`."""
+        verdict = Verdict(Decision.BLOCK, rule, reason)
+        self.judging.audit.append(self._proposed(call), call.id, verdict)
+        return Ruling(False, notice(call.name, verdict))
+
+    def _proposed(self, call: Call) -> ProposedCall:
+        return ProposedCall(
+            session=self.session,
+            task="",
+            harness=self.harness,
+            turn=self.turn,
+            name=call.name,
+            arguments=call.arguments,
+            workdir=self.workdir,
+        )
+
+
+async def _in_thread(work: Callable[[], Verdict], *, seconds: float) -> Verdict:
+    """`work` in a thread of its own. Raises TimeoutError; the thread is then left to itself.
+
+    A pool's threads would be waited for when the process ends, a policy that hangs included.
+    """
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Verdict] = loop.create_future()
+
+    def tell(verdict: Verdict) -> None:
+        if not answer.done():
+            answer.set_result(verdict)
+
+    def run() -> None:
+        verdict = work()
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(tell, verdict)
+
+    threading.Thread(target=run, name="verdict", daemon=True).start()
+    async with asyncio.timeout(seconds):
+        return await answer
