@@ -9,6 +9,7 @@ from harness_adapters.proxy.chat_stream import ChatFilter
 from harness_adapters.proxy.events import Splitter
 from harness_adapters.proxy.judging import Ruling
 from harness_adapters.proxy.messages import MessagesFilter
+from harness_adapters.records import Decision, Verdict
 
 DANGER = "rm -rf"
 """A call with this in its arguments is blocked."""
@@ -72,6 +73,42 @@ def through(wire, bench, stream, cuts=()):
         return await client.end()
 
     return asyncio.run(run())
+
+
+# --- whole answers and their records --------------------------------------------------------------
+
+
+CALL = {"type": "function", "id": "id0", "function": {"name": "bash", "arguments": '{"c": "qqq"}'}}
+TOOL_USE = {"type": "tool_use", "id": "id0", "name": "bash", "input": {"c": "qqq"}}
+
+
+def completion(*calls, text=None):
+    message = {"role": "assistant", "content": text, "tool_calls": list(calls)}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    return {"id": "c", "object": "chat.completion", "choices": [choice], "usage": {"x": 1}}
+
+
+def message(*blocks):
+    return {"type": "message", "role": "assistant", "content": list(blocks)} | {
+        "stop_reason": "tool_use",
+        "usage": {"output_tokens": 1, "server_tool_use": {"web_search_requests": 0}},
+    }
+
+
+def with_arguments(arguments):
+    return CALL | {"function": {"name": "bash", "arguments": arguments}}
+
+
+def entries(log):
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+class Deny:
+    """Blocks every call with `bad` in its arguments."""
+
+    def judge(self, call):
+        bad = "bad" in call.arguments
+        return Verdict(Decision.BLOCK if bad else Decision.ALLOW, "no-bad", "bad is not allowed")
 
 
 # --- OpenAI ---------------------------------------------------------------------------------------

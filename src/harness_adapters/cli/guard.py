@@ -70,22 +70,17 @@ def serve(
 @app.command("list")
 def list_() -> None:
     """The proxies that run on this machine for this user."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     from harness_adapters.paths import guard_dir
     from harness_adapters.proxy.registry import all_running
 
     running = all_running(guard_dir())
+    for one in running:
+        mode = "log only" if one.log_only else "blocks"
+        typer.echo(
+            f"{one.name}  {one.address} -> {one.upstream}  {mode}  log {one.log}  process {one.pid}"
+        )
     if not running:
         typer.echo("no proxy runs")
-        return
-    table = Table("name", "address", "upstream", "log", "process", "", box=None, pad_edge=False)
-    for one in running:
-        cells = (one.name, one.address, one.upstream, one.log, str(one.pid))
-        table.add_row(*map(Text, cells), "log only" if one.log_only else "")
-    Console().print(table)
 
 
 @app.command()

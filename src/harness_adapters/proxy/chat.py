@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from harness_adapters.proxy.judging import Bench, Call
+from harness_adapters.proxy.judging import Bench, Call, ruling_on
 from harness_adapters.proxy.shapes import (
-    Oversize,
     Unreadable,
     a_text,
     an_object,
@@ -39,7 +38,7 @@ maker's own could hold parts of it."""
 async def filter_chat(body: bytes, bench: Bench, *, max_call: int) -> bytes:
     """A whole answer, the same bytes when all calls pass.
 
-    Raises Unreadable, Oversize, StoreError.
+    Raises Unreadable, StoreError.
     """
     answer = an_object(load(body), "the answer")
     choices = answer.get("choices")
@@ -66,8 +65,8 @@ async def _filter_choice(value: Any, bench: Bench, max_call: int) -> dict[str, A
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list):
         raise Unreadable("the calls are no list")
-    read = [_whole_call(call, index, max_call) for index, call in enumerate(calls)]
-    rulings = [await bench.judge(call) for call in read]
+    read = [_whole_call(call, index) for index, call in enumerate(calls)]
+    rulings = [await ruling_on(bench, call, max_call) for call in read]
     if all(ruling.passes for ruling in rulings):
         return None
     text = a_text(message.get("content"), "the text of an answer with calls")
@@ -81,14 +80,12 @@ async def _filter_choice(value: Any, bench: Bench, max_call: int) -> dict[str, A
     return {"index": choice.get("index", 0), "message": kept, "finish_reason": finish}
 
 
-def _whole_call(value: Any, index: int, max_call: int) -> Call:
+def _whole_call(value: Any, index: int) -> Call:
     part = one_spelling(an_object(value, "a call"))
     name, arguments = function_of(part)
     if isinstance(arguments, dict):
         arguments = json.dumps(arguments, ensure_ascii=False)
     text = a_text(arguments, "the arguments of a call")
-    if len(text) > max_call:
-        raise Oversize(f"the arguments of a call are longer than {max_call} characters")
     return Call(a_text(part.get("id"), "the id of a call") or f"call_{index}", name, text)
 
 

@@ -8,6 +8,7 @@ in it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness_adapters.proxy.shapes import Oversize, Unreadable
@@ -36,22 +37,24 @@ class Splitter:
         self._searched = 0
         self._first = True
 
-    def feed(self, data: bytes) -> list[Event]:
-        """The events that `data` completes. Raises Unreadable, and Oversize beyond the limit."""
+    def feed(self, data: bytes) -> Iterator[Event]:
+        """The events that `data` completes; to be taken before more is fed.
+
+        Raises Unreadable, and Oversize beyond the limit, after the events that came before.
+        """
         self._buffer += data
-        events: list[Event] = []
         start = 0
         while found := _BLANK.search(self._buffer, max(start, self._searched)):
             if found.end() == len(self._buffer) and found[0] == b"\r\n\r":
                 break  # the other half of its last line end is still to come
-            events.append(self._event(bytes(self._buffer[start : found.end()])))
+            raw = bytes(self._buffer[start : found.end()])
             start = self._searched = found.end()
+            yield self._event(raw)
         del self._buffer[:start]
         # What ends the buffer may be the first half of a line end and an empty line.
         self._searched = max(0, len(self._buffer) - 3)
         if len(self._buffer) > self._limit:
             raise Oversize(f"an event of more than {self._limit} bytes")
-        return events
 
     def rest(self) -> Event | None:
         """What is left at the end of the stream, as an event that has no empty line after it."""

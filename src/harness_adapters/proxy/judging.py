@@ -50,6 +50,14 @@ class Bench(Protocol):
         ...
 
 
+async def ruling_on(bench: Bench, call: Call, max_call: int) -> Ruling:
+    """The bench's ruling on a whole call; one of more than `max_call` characters is refused."""
+    if len(call.arguments) > max_call:
+        reason = f"its arguments are longer than {max_call} characters"
+        return bench.refuse(call, OVERSIZE, reason)
+    return await bench.judge(call)
+
+
 @dataclass(frozen=True, slots=True)
 class Judging:
     """What all answers of a proxy are judged with."""

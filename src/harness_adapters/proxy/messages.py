@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness_adapters.proxy.events import Event, write_event
-from harness_adapters.proxy.judging import Bench, Call, Ruling
+from harness_adapters.proxy.judging import Bench, Call, Ruling, ruling_on
 from harness_adapters.proxy.shapes import (
     Oversize,
     Unreadable,
@@ -95,7 +95,7 @@ class MessagesFilter:
         out = self._pass(raw, owner, kind)
         if owner is not None and kind == "content_block_stop":
             block = self._blocks[owner]
-            self._count(block, await self._bench.judge(block.call(owner)))
+            self._count(block, await ruling_on(self._bench, block.call(owner), self._max_call))
         return out if self._open() else out + self._release()
 
     def end(self) -> bytes:
@@ -176,7 +176,7 @@ class MessagesFilter:
             return _Block(kind)
         if carries_call(without(one_spelling(value), "content_block")):
             raise Unreadable("a call within a call")
-        call = _whole_call(content, 0, self._max_call)
+        call = _whole_call(content, 0)
         return _Block(kind, call.id, call.name, "" if call.arguments == "{}" else call.arguments)
 
     def _add(self, block: _Block, value: dict[str, Any]) -> None:
@@ -222,7 +222,7 @@ class MessagesFilter:
 async def filter_messages(body: bytes, bench: Bench, *, max_call: int) -> bytes:
     """A whole answer, the same bytes when all calls pass.
 
-    Raises Unreadable, Oversize, StoreError.
+    Raises Unreadable, StoreError.
     """
     answer = an_object(load(body), "the answer")
     if carries_call(without(answer, "content")):
@@ -237,8 +237,10 @@ async def filter_messages(body: bytes, bench: Bench, *, max_call: int) -> bytes:
         kind = an_object(block, "a content block").get("type")
         if kind not in DELTAS or (kind != CALL and carries_call(block)):
             raise Unreadable(f"a content block of type {kind!r}")
-        judged = kind == CALL
-        rulings.append(await bench.judge(_whole_call(block, index, max_call)) if judged else None)
+        if kind == CALL:
+            rulings.append(await ruling_on(bench, _whole_call(block, index), max_call))
+        else:
+            rulings.append(None)
     if not any(ruling and not ruling.passes for ruling in rulings):
         return body
     content = [
@@ -251,14 +253,12 @@ async def filter_messages(body: bytes, bench: Bench, *, max_call: int) -> bytes:
     return dumps(answer)
 
 
-def _whole_call(block: dict[str, Any], index: int, max_call: int) -> Call:
+def _whole_call(block: dict[str, Any], index: int) -> Call:
     one_spelling(block)
     if carries_call(without(block, "type", "id", "name", "input")):
         raise Unreadable("a call within a call")
     given = an_object(block.get("input") or {}, "the input of a call")
     arguments = json.dumps(given, ensure_ascii=False)
-    if len(arguments) > max_call:
-        raise Oversize(f"the input of a call is longer than {max_call} characters")
     name = a_text(block.get("name"), "the name of a call")
     return Call(a_text(block.get("id"), "the id of a call") or f"block_{index}", name, arguments)
 

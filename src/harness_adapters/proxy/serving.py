@@ -79,6 +79,24 @@ async def run(
 
 async def serve(app: ASGIApp, sock: socket.socket) -> None:
     """Answer until SIGINT or SIGTERM; a second one cuts what is under way."""
+    server = server_of(app)
+
+    def end() -> None:
+        server.force_exit = server.should_exit
+        server.should_exit = True
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
+    try:
+        await server.serve(sockets=[sock])
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+def server_of(app: ASGIApp) -> uvicorn.Server:
+    """A server that takes no signals; `should_exit` ends it."""
     config = uvicorn.Config(
         app,
         ws="none",
@@ -93,17 +111,4 @@ async def serve(app: ASGIApp, sock: socket.socket) -> None:
         timeout_keep_alive=24 * 3600,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    server = _Server(config)
-
-    def end() -> None:
-        server.force_exit = server.should_exit
-        server.should_exit = True
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, end)
-    try:
-        await server.serve(sockets=[sock])
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
+    return _Server(config)
