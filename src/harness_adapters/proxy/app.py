@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from dataclasses import dataclass, field
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 from starlette.types import Receive, Scope, Send
@@ -49,11 +50,14 @@ class Proxy:
         self.judging = judging
         self.upstream = upstream_of(settings.upstream)
         self._turns = itertools.count()
-        self._http = httpx.AsyncClient(
-            timeout=httpx.Timeout(settings.read_seconds, connect=10.0),
+        timeout = httpx.Timeout(settings.read_seconds, connect=10.0)
+        self._extensions = {"timeout": timeout.as_dict()}
+        self._base = self.upstream.raw_path.rstrip(b"/")
+        self._host = self.upstream.netloc.decode()
+        # The transport alone: a client's redirects, cookies and authentication are not ours.
+        self._http = httpx.AsyncHTTPTransport(
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
-            # A machine's way to the outside is no way to itself.
-            trust_env=not self.upstream.host.startswith(LOOPBACK),
+            proxy=_way_out(self.upstream),
         )
 
     async def __aenter__(self) -> Proxy:
@@ -100,6 +104,7 @@ class Proxy:
             if not work.done():
                 work.cancel()
                 exchange.client_left()
+            exchange.answer.stop()
             gone.cancel()
             await asyncio.gather(work, gone, return_exceptions=True)
 
@@ -116,9 +121,20 @@ class Proxy:
     def _request(self, scope: Scope, body: bytes) -> httpx.Request:
         path = scope.get("raw_path") or scope["path"].encode()
         query = b"?" + scope["query_string"] if scope["query_string"] else b""
-        url = self.upstream.copy_with(raw_path=self.upstream.raw_path.rstrip(b"/") + path + query)
-        headers = to_upstream(scope["headers"], self.upstream.netloc.decode())
-        return httpx.Request(scope["method"], url, headers=headers, content=body)
+        return httpx.Request(
+            scope["method"],
+            self.upstream.copy_with(raw_path=self._base + path + query),
+            headers=to_upstream(scope["headers"], self._host),
+            content=body,
+            extensions=self._extensions,
+        )
+
+
+def _way_out(upstream: httpx.URL) -> str | None:
+    """The HTTP proxy that the environment names for this address."""
+    if upstream.host.startswith(LOOPBACK) or proxy_bypass(upstream.host):
+        return None
+    return getproxies().get(upstream.scheme)
 
 
 def upstream_of(address: str) -> httpx.URL:

@@ -31,6 +31,7 @@ from harness_adapters.proxy.shapes import (
     carries_call,
     dumps,
     load,
+    load_plain,
     one_spelling,
     without,
 )
@@ -95,10 +96,13 @@ class ChatFilter:
             for number in self._choices:
                 await self._finish(number)
             return self._release() + event.raw
+        if not self._held and (plain := load_plain(event.data)) is not None:
+            self._note(an_object(plain, "a chunk"))
+            return event.raw
         chunk = an_object(load(event.data), "a chunk")
         finished = self._read(chunk)
         if not self._held and not self._open():
-            self._note_text(chunk)
+            self._note(chunk)
             return event.raw
         out = self._pass(event.raw, chunk)
         for number in finished:
@@ -244,10 +248,13 @@ class ChatFilter:
         head = {key: self._head[key] for key in KEPT_OF_CHUNK if key in self._head}
         return write_event(dumps(without(head, "usage") | {"choices": choices}))
 
-    def _note_text(self, chunk: dict[str, Any]) -> None:
+    def _note(self, chunk: dict[str, Any]) -> None:
+        """Remember of a chunk without calls which choices spoke in it, and which ended."""
         for values in chunk.get("choices") or ():
-            if (values.get("delta") or {}).get("content"):
-                self._choices[values.get("index", 0)].spoke = True
+            values = an_object(values, "a choice")
+            choice = self._choices.setdefault(values.get("index", 0), _Choice())
+            choice.spoke = choice.spoke or bool((values.get("delta") or {}).get("content"))
+            choice.finished = choice.finished or bool(values.get("finish_reason"))
 
 
 def _same(before: str, now: str) -> str:

@@ -62,6 +62,8 @@ class Splitter:
         return self._event(left) if left else None
 
     def _event(self, raw: bytes) -> Event:
+        if raw.startswith(b"data: ") and raw.find(b"\n") == len(raw) - 2 and b"\r" not in raw:
+            return Event(raw, None, _text(raw[6:-2]))
         text = raw
         if self._first:
             self._first, text = False, raw.removeprefix(b"\xef\xbb\xbf")
@@ -81,10 +83,14 @@ class Splitter:
                     pass
                 case _:
                     raise Unreadable("a line of the stream is no field of an event")
-        try:
-            return Event(raw, None if name is None else name.decode(), b"\n".join(data).decode())
-        except UnicodeDecodeError:
-            raise Unreadable("an event is not UTF-8") from None
+        return Event(raw, None if name is None else _text(name), _text(b"\n".join(data)))
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise Unreadable("an event is not UTF-8") from None
 
 
 def write_event(data: bytes, name: str | None = None) -> bytes:

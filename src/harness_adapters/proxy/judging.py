@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from harness_adapters.guard import Policy, ProposedCall
 from harness_adapters.guard.audit import AuditLog
 from harness_adapters.guard.judging import decide, notice
+from harness_adapters.proxy.workers import run_in_worker
 from harness_adapters.records import Decision, Verdict
 
 TIMED_OUT = "guard-timeout"
@@ -85,9 +84,8 @@ class AnswerBench:
         proposed = self._proposed(call)
         judging = self.judging
         try:
-            verdict = await _in_thread(
-                lambda: decide(judging.policy, proposed), seconds=judging.seconds
-            )
+            async with asyncio.timeout(judging.seconds):
+                verdict = await run_in_worker(lambda: decide(judging.policy, proposed))
         except TimeoutError:
             reason = f"no verdict within {judging.seconds:g} seconds"
             verdict = Verdict(Decision.BLOCK, TIMED_OUT, reason)
@@ -111,25 +109,3 @@ class AnswerBench:
             arguments=call.arguments,
             workdir=self.workdir,
         )
-
-
-async def _in_thread(work: Callable[[], Verdict], *, seconds: float) -> Verdict:
-    """`work` in a thread of its own. Raises TimeoutError; the thread is then left to itself.
-
-    A pool's threads would be waited for when the process ends, a policy that hangs included.
-    """
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Verdict] = loop.create_future()
-
-    def tell(verdict: Verdict) -> None:
-        if not answer.done():
-            answer.set_result(verdict)
-
-    def run() -> None:
-        verdict = work()
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(tell, verdict)
-
-    threading.Thread(target=run, name="verdict", daemon=True).start()
-    async with asyncio.timeout(seconds):
-        return await answer

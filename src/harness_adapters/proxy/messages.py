@@ -23,6 +23,7 @@ from harness_adapters.proxy.shapes import (
     carries_call,
     dumps,
     load,
+    load_plain,
     one_spelling,
     without,
 )
@@ -79,6 +80,8 @@ class MessagesFilter:
         """What may go out after this event. Raises Unreadable, Oversize, StoreError."""
         if not event.data:
             return self._pass(event.raw, None, "")
+        if not self._held and self._is_text(event):
+            return event.raw
         value = an_object(load(event.data), "an event")
         kind = a_text(value.get("type"), "the type of an event")
         if event.name is not None and event.name != kind:
@@ -127,6 +130,18 @@ class MessagesFilter:
     def error(self, message: str, status: int) -> bytes:
         """An error within the stream, which ends it."""
         return write_event(write_error(message, status), "error")
+
+    def _is_text(self, event: Event) -> bool:
+        """Whether this is a piece of a text block, which most events are."""
+        if event.name != "content_block_delta":
+            return False
+        value = load_plain(event.data)
+        if not isinstance(value, dict) or value.get("type") != event.name:
+            return False
+        block = self._blocks.get(an_index(value.get("index"), "a content block"))
+        delta = value.get("delta")
+        words = isinstance(delta, dict) and delta.get("type") == "text_delta"
+        return words and block is not None and block.kind == "text" and not block.stopped
 
     def _pass(self, raw: bytes, owner: int | None, kind: str) -> bytes:
         if owner is None and not self._held:

@@ -74,7 +74,7 @@ class Exchange:
     through: Filter | None = None
     """Set while an answer streams."""
 
-    async def run(self, http: httpx.AsyncClient, request: httpx.Request) -> None:
+    async def run(self, http: httpx.AsyncBaseTransport, request: httpx.Request) -> None:
         """Forward and answer. Every fault ends in an error or in a notice, never in a call."""
         try:
             async with _sent(http, request) as response:
@@ -126,7 +126,7 @@ class Exchange:
 
     async def _stream(self, response: httpx.Response, through: Filter) -> None:
         splitter = Splitter(self.limits.max_held)
-        async for data in response.aiter_raw():
+        async for data in _portions(response):
             for event in splitter.feed(data):
                 if out := await through.feed(event):
                     await self.answer.write(out)
@@ -138,7 +138,7 @@ class Exchange:
 
     async def _whole(self, response: httpx.Response) -> bytes:
         body = bytearray()
-        async for data in response.aiter_raw():
+        async for data in _portions(response):
             body += data
             if len(body) > self.limits.max_held:
                 raise Oversize(f"an answer of more than {self.limits.max_held} bytes")
@@ -192,9 +192,17 @@ class Exchange:
 
 
 @asynccontextmanager
-async def _sent(http: httpx.AsyncClient, request: httpx.Request) -> AsyncIterator[httpx.Response]:
-    response = await http.send(request, stream=True)
+async def _sent(
+    http: httpx.AsyncBaseTransport, request: httpx.Request
+) -> AsyncIterator[httpx.Response]:
+    """The answer to a request, its body still to come."""
+    response = await http.handle_async_request(request)
     try:
         yield response
     finally:
         await response.aclose()
+
+
+def _portions(response: httpx.Response) -> AsyncIterator[bytes]:
+    assert isinstance(response.stream, httpx.AsyncByteStream)  # all transports give this kind
+    return aiter(response.stream)
