@@ -44,13 +44,11 @@ def serve(
     ] = 5.0,
 ) -> None:
     """Run an audit proxy in the foreground; its address is the first line that it prints."""
-    import asyncio
-
     from harness_adapters.guard.audit import AuditLog
     from harness_adapters.guard.load import load_policy
     from harness_adapters.paths import guard_dir
     from harness_adapters.proxy import Judging, ProxySettings
-    from harness_adapters.proxy.serving import run
+    from harness_adapters.proxy.serving import run_until_stopped
 
     settings = ProxySettings(
         upstream=upstream,
@@ -64,7 +62,7 @@ def serve(
         log_only=log_only,
         seconds=policy_seconds,
     )
-    asyncio.run(run(settings, judging, host, port, name=name, say=typer.echo))
+    run_until_stopped(settings, judging, host, port, name=name, say=typer.echo)
 
 
 @app.command("list")

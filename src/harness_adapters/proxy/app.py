@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 from dataclasses import dataclass, field
-from urllib.request import getproxies, proxy_bypass
 
 import httpx
 from starlette.types import Receive, Scope, Send
 
-from harness_adapters.errors import ConfigError
 from harness_adapters.proxy import chat, messages
 from harness_adapters.proxy.answer import Answer, Refusal
 from harness_adapters.proxy.judging import AnswerBench, Judging
 from harness_adapters.proxy.relay import Exchange, Limits
 from harness_adapters.proxy.routes import SESSION_HEADER, Route, route_of, to_upstream
+from harness_adapters.proxy.upstream import Upstream
 from harness_adapters.text import visible
 
-LOOPBACK = ("127.", "localhost", "::1")
 MAX_REQUEST_BYTES = 64 << 20
 MAX_SESSION_NAME = 100
 
@@ -48,23 +46,14 @@ class Proxy:
         """Raises ConfigError when the upstream is no HTTP address."""
         self.settings = settings
         self.judging = judging
-        self.upstream = upstream_of(settings.upstream)
+        self.upstream = Upstream(settings.upstream, settings.read_seconds)
         self._turns = itertools.count()
-        timeout = httpx.Timeout(settings.read_seconds, connect=10.0)
-        self._extensions = {"timeout": timeout.as_dict()}
-        self._base = self.upstream.raw_path.rstrip(b"/")
-        self._host = self.upstream.netloc.decode()
-        # The transport alone: a client's redirects, cookies and authentication are not ours.
-        self._http = httpx.AsyncHTTPTransport(
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
-            proxy=_way_out(self.upstream),
-        )
 
     async def __aenter__(self) -> Proxy:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._http.aclose()
+        await self.upstream.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -90,7 +79,7 @@ class Proxy:
 
     async def _watch(self, exchange: Exchange, request: httpx.Request, receive: Receive) -> None:
         """Run an exchange until it ends or the client is gone."""
-        work = asyncio.ensure_future(exchange.run(self._http, request))
+        work = asyncio.ensure_future(exchange.run(self.upstream, request))
         gone = asyncio.ensure_future(_disconnected(receive))
         seconds = self.settings.keepalive_seconds
         try:
@@ -121,33 +110,8 @@ class Proxy:
     def _request(self, scope: Scope, body: bytes) -> httpx.Request:
         path = scope.get("raw_path") or scope["path"].encode()
         query = b"?" + scope["query_string"] if scope["query_string"] else b""
-        return httpx.Request(
-            scope["method"],
-            self.upstream.copy_with(raw_path=self._base + path + query),
-            headers=to_upstream(scope["headers"], self._host),
-            content=body,
-            extensions=self._extensions,
-        )
-
-
-def _way_out(upstream: httpx.URL) -> str | None:
-    """The HTTP proxy that the environment names for this address."""
-    if upstream.host.startswith(LOOPBACK) or proxy_bypass(upstream.host):
-        return None
-    return getproxies().get(upstream.scheme)
-
-
-def upstream_of(address: str) -> httpx.URL:
-    """The address less a `/v1` at its end, which every path brings along. Raises ConfigError."""
-    try:
-        url = httpx.URL(address.rstrip("/").removesuffix("/v1"))
-    except httpx.InvalidURL:
-        url = httpx.URL("")
-    if url.scheme not in ("http", "https") or not url.host or url.userinfo or url.query:
-        raise ConfigError(
-            f"upstream {address!r}: not an address like http://127.0.0.1:8000 (no user, no query)"
-        )
-    return url
+        headers = to_upstream(scope["headers"], self.upstream.host)
+        return self.upstream.request(scope["method"], path + query, headers, body)
 
 
 async def _body(receive: Receive) -> bytes | None:

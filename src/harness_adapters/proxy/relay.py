@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,6 +19,7 @@ from harness_adapters.proxy.messages import MessagesFilter, filter_messages
 from harness_adapters.proxy.other import PlainFilter, look_through
 from harness_adapters.proxy.routes import Route, to_client
 from harness_adapters.proxy.shapes import NotJson, Oversize, Unreadable
+from harness_adapters.proxy.upstream import Upstream, portions
 
 EVENT_STREAM = "text/event-stream"
 
@@ -74,10 +74,10 @@ class Exchange:
     through: Filter | None = None
     """Set while an answer streams."""
 
-    async def run(self, http: httpx.AsyncBaseTransport, request: httpx.Request) -> None:
+    async def run(self, upstream: Upstream, request: httpx.Request) -> None:
         """Forward and answer. Every fault ends in an error or in a notice, never in a call."""
         try:
-            async with _sent(http, request) as response:
+            async with upstream.sent(request) as response:
                 await self._receive(response)
         except Oversize as fault:
             await self._cut(OVERSIZE, str(fault))
@@ -126,7 +126,7 @@ class Exchange:
 
     async def _stream(self, response: httpx.Response, through: Filter) -> None:
         splitter = Splitter(self.limits.max_held)
-        async for data in _portions(response):
+        async for data in portions(response):
             for event in splitter.feed(data):
                 if out := await through.feed(event):
                     await self.answer.write(out)
@@ -138,7 +138,7 @@ class Exchange:
 
     async def _whole(self, response: httpx.Response) -> bytes:
         body = bytearray()
-        async for data in _portions(response):
+        async for data in portions(response):
             body += data
             if len(body) > self.limits.max_held:
                 raise Oversize(f"an answer of more than {self.limits.max_held} bytes")
@@ -189,20 +189,3 @@ class Exchange:
         if self.through is not None:
             await self.answer.write(self.through.error(f"audit proxy: {reason}", status))
         await self.answer.end()
-
-
-@asynccontextmanager
-async def _sent(
-    http: httpx.AsyncBaseTransport, request: httpx.Request
-) -> AsyncIterator[httpx.Response]:
-    """The answer to a request, its body still to come."""
-    response = await http.handle_async_request(request)
-    try:
-        yield response
-    finally:
-        await response.aclose()
-
-
-def _portions(response: httpx.Response) -> AsyncIterator[bytes]:
-    assert isinstance(response.stream, httpx.AsyncByteStream)  # all transports give this kind
-    return aiter(response.stream)

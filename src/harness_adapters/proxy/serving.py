@@ -51,6 +51,24 @@ def address_of(sock: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def run_until_stopped(
+    settings: ProxySettings,
+    judging: Judging,
+    host: str,
+    port: int,
+    *,
+    name: str | None,
+    say: Callable[[str], None],
+) -> None:
+    """`run` on the fastest event loop that is installed."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        new_event_loop = asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(run(settings, judging, host, port, name=name, say=say))
+
+
 async def run(
     settings: ProxySettings,
     judging: Judging,
@@ -68,7 +86,7 @@ async def run(
                 name=name or f"guard-{sock.getsockname()[1]}",
                 pid=os.getpid(),
                 address=address,
-                upstream=str(proxy.upstream),
+                upstream=str(proxy.upstream.url),
                 log=str(judging.audit.path),
                 log_only=judging.log_only,
                 started=time.time(),

@@ -19,7 +19,7 @@ _idle: list[_Worker] = []
 
 
 async def run_in_worker(work: Callable[[], Result]) -> Result:
-    """What `work` gives or raises, computed in another thread. Cancelling only stops the waiting."""
+    """What `work` gives or raises, from another thread. Cancelling ends the waiting alone."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Result] = loop.create_future()
 
