@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_adapters.errors import StoreError
-from harness_adapters.guard import ProposedCall
+from harness_adapters.guard import ProposedCall, audit
 from harness_adapters.guard.audit import AuditLog
 from harness_adapters.guard.chain import Position, seal
 from harness_adapters.guard.verify import verify_log
@@ -146,6 +146,20 @@ def test_a_kill_between_entry_and_head_loses_nothing(path):
     assert (verify_log(path).ok, verify_log(path).entries) == (True, 6)
     fill(log, 1, first=6)
     assert (verify_log(path).ok, verify_log(path).entries) == (True, 7)
+
+
+def test_what_a_stop_of_the_machine_took_is_told_and_the_log_goes_on(path, monkeypatch):
+    """Without power the head may have reached the disk and the last entries not."""
+    change(path, lambda lines: [*lines[:3], lines[3][:40]])
+    with pytest.raises(StoreError, match="cut from its end"):
+        AuditLog(path)
+    monkeypatch.setattr(audit, "boot_id", lambda: "another start of the machine")
+    AuditLog(path).close()
+    fill(AuditLog(path), 2, first=5)
+    report = verify_log(path)
+    assert (report.ok, report.entries) == (True, 5)
+    assert "2 entries were lost when the machine stopped; the log says where" in report.notes
+    assert [json.loads(x).get("lost") for x in path.read_text().splitlines()[4:]] == [2, None]
 
 
 def test_a_cut_line_is_told_and_the_log_goes_on_behind_it(path):

@@ -15,7 +15,9 @@ from typing import Any, NoReturn
 from harness_adapters.errors import StoreError
 from harness_adapters.guard import ProposedCall
 from harness_adapters.guard.chain import (
+    Head,
     Position,
+    boot_id,
     head_file,
     machine_key,
     read_head,
@@ -39,7 +41,8 @@ class AuditLog:
     Every entry carries the MAC of the one before, and a signed head says how many there are
     (`guard/chain.py`); `guard/verify.py` checks both. A log whose file was emptied or removed
     starts a new chain when it is opened, and its old head is kept as evidence. One that was cut
-    while its head stands takes no further entry.
+    takes no further entry, unless the machine stopped in between: then the next entry says how many
+    were lost with what the disk didn't have yet.
 
     Raises StoreError when the file can't be opened, was cut, or a line can't be written.
     """
@@ -49,6 +52,7 @@ class AuditLog:
         self.path = path
         home = home or audit_dir()
         self._key = machine_key(home)
+        self._boot = boot_id()
         self._thread_lock = threading.Lock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,39 +115,46 @@ class AuditLog:
     def _begin(self) -> None:
         """Give the log a head, unless it has one that fits."""
         old, size = os.pread(self._head_fd, 1 << 16, 0), os.fstat(self._fd).st_size
-        if old and size:
-            self._standing(size)
-            return
-        if old:
-            kept = self.head.with_suffix(f".{time.time_ns()}.replaced")
-            kept.write_bytes(old)
-        elif size:
+        if not old:
             # From before there were chains, or from another place: what fits the key is taken on.
             self._put(walk(self._key, self._read(0, size), Position()).at)
             return
-        self._put(Position())
+        head = read_head(self._key, self._real, old)
+        if head is not None and size < head.at.offset and head.boot != self._boot:
+            # What the disk didn't have yet when the machine stopped. The next entry tells.
+            at = walk(self._key, self._read(0, size), Position()).at
+            self._put(at, head.lost + head.at.entries - at.entries)
+        elif not size and (head is None or head.at.entries):
+            kept = self.head.with_suffix(f".{time.time_ns()}.replaced")
+            kept.write_bytes(old)
+            self._put(Position())
+        else:
+            self._standing(size)
 
-    def _standing(self, size: int) -> Position:
-        """What the head says. Raises StoreError when that can't be true of a file of this size."""
-        at = read_head(self._key, self._real, os.pread(self._head_fd, 1 << 16, 0))
-        if at is None:
+    def _standing(self, size: int) -> Head:
+        """The head. Raises StoreError when it can't be true of a file of this size."""
+        head = read_head(self._key, self._real, os.pread(self._head_fd, 1 << 16, 0))
+        if head is None:
             self._fail(f"its head {self.head} is damaged; move the log away to start a new one")
-        if size < at.offset:
+        if size < head.at.offset:
             self._fail(
-                f"{at.offset - size} bytes were cut from its end; keep it, and move it away to "
-                "start a new one"
+                f"{head.at.offset - size} bytes were cut from its end; keep it, and move it away "
+                "to start a new one"
             )
-        return at
+        return head
 
     def _write(self, values: dict[str, Any]) -> None:
         there = self._real.stat()
         if there.st_ino != self._inode:
             self._fail("it was moved or replaced while it was in use")
-        at, gap = self._standing(there.st_size), b""
+        head = self._standing(there.st_size)
+        at, gap = head.at, b""
         if there.st_size > at.offset:
             # A kill came between an entry and its head, or a full disk cut a line.
             at = walk(self._key, self._read(at.offset, there.st_size), at).at
             gap = self._read(at.offset, there.st_size)
+        if head.lost:
+            values["lost"] = head.lost
         # A cut line gets an end, so that the next one is not glued to it.
         ended = b"\n" if gap and not gap.endswith(b"\n") else b""
         line, mac = seal(self._key, values, at, gap + ended)
@@ -155,8 +166,9 @@ class AuditLog:
     def _read(self, start: int, end: int) -> bytes:
         return os.pread(self._fd, end - start, start)
 
-    def _put(self, at: Position) -> None:
-        os.pwrite(self._head_fd, write_head(self._key, self._real, at), 0)
+    def _put(self, at: Position, lost: int = 0) -> None:
+        head = Head(at, self._boot, lost)
+        os.pwrite(self._head_fd, write_head(self._key, self._real, head), 0)
 
     def _fail(self, why: str) -> NoReturn:
         raise StoreError(f"audit log {self.path}: {why}")

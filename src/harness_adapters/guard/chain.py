@@ -1,7 +1,7 @@
 """What makes an audit log tell of tampering: keyed links between entries, and a signed head.
 
     entry   {..., "seq": 7, "prev": MAC of entry 6, "mac": MAC of all that stands before it}
-    head    {"log": path, "entries": 8, "bytes": 4711, "last": MAC of entry 7, "mac": ...}
+    head    {"log": path, "entries": 8, "bytes": 4711, "last": MAC of entry 7, ..., "mac": ...}
 
 Every MAC is HMAC-SHA256 (RFC 2104) under a key that is made once on a machine. Key and heads lie
 in `paths.audit_dir()`: no sandbox sees it, and whoever can only write the log can make neither an
@@ -28,6 +28,8 @@ START = "0" * 64
 """`prev` of the first entry."""
 
 KEY_BYTES = 32
+_REST_OF_HEAD = 340
+"""Bytes of a head besides the path, with the longest numbers."""
 _SEALED = re.compile(rb'(\{.*), "mac": "([0-9a-f]{64})"\}', re.DOTALL)
 
 
@@ -87,10 +89,12 @@ def seal(key: bytes, values: dict[str, Any], at: Position, gap: bytes = b"") -> 
     return body + b', "mac": "' + mac.encode() + b'"}\n', mac
 
 
-def step(key: bytes, line: bytes, gap: memoryview, at: Position) -> tuple[str | None, str]:
+def step(
+    key: bytes, line: bytes, gap: memoryview, at: Position
+) -> tuple[dict[str, Any] | None, str]:
     """Does `line` (no line end) go on from `at`, `gap` bytes after it?
 
-    Gives its MAC and an empty text, or None and what is wrong with it.
+    Gives its values and an empty text, or None and what is wrong with it.
     """
     sealed = _SEALED.fullmatch(line)
     if sealed is None:
@@ -106,7 +110,7 @@ def step(key: bytes, line: bytes, gap: memoryview, at: Position) -> tuple[str | 
         found = {"bytes": len(gap), "sha256": hashlib.sha256(gap).hexdigest()}
         if told != found:
             return None, "what stands before it was added or changed"
-    return mac, ""
+    return values | {"mac": mac}, ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,8 @@ class Walk:
     """Whole lines from the start of the walk up to there."""
     gaps: int
     """Places where an entry vouches for bytes that are no entries."""
+    lost: int
+    """Entries that the log says it lost when the machine stopped."""
     broken: str
     """What is wrong with the first line after that; empty when there is none."""
     rest: int
@@ -127,37 +133,55 @@ class Walk:
 
 def walk(key: bytes, data: bytes, at: Position) -> Walk:
     """Follow the chain through `data`, which starts at `at` in the file."""
-    base, lines, gaps, view = at.offset, 0, 0, memoryview(data)
+    base, lines, gaps, lost, view = at.offset, 0, 0, 0, memoryview(data)
     broken, seen, place = "", 0, 0
     while (end := data.find(b"\n", place)) >= 0:
         seen += 1
         gap = view[at.offset - base : place]
-        mac, wrong = step(key, data[place:end], gap, at)
+        entry, wrong = step(key, data[place:end], gap, at)
         place = end + 1
-        if mac is not None:
+        if entry is not None:
             gaps += bool(gap)
-            at, lines, broken = Position(at.entries + 1, base + place, mac), seen, ""
+            lost += entry.get("lost", 0)
+            at, lines, broken = Position(at.entries + 1, base + place, entry["mac"]), seen, ""
         else:
             broken = broken or wrong
-    return Walk(at, lines, gaps, broken, base + len(data) - at.offset)
+    return Walk(at, lines, gaps, lost, broken, base + len(data) - at.offset)
 
 
-def write_head(key: bytes, log: Path, at: Position) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What is known of a log outside of it."""
+
+    at: Position
+    boot: str
+    """The kernel's boot id when it was written."""
+    lost: int = 0
+    """Entries that a stop of the machine took; the next entry tells."""
+
+
+def boot_id() -> str:
+    """Another one after each start of the machine: random(4)."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def write_head(key: bytes, log: Path, head: Head) -> bytes:
     """The head as one line, of the same length for every position of one log."""
-    values = {"log": os.fsdecode(log), "entries": at.entries, "bytes": at.offset, "last": at.last}
-    body = json.dumps(values)
-    line = json.dumps({**values, "mac": sign(key, body.encode())})
-    width = len(json.dumps(os.fsdecode(log))) + 240
-    return line.encode().ljust(width) + b"\n"
+    name, at = os.fsdecode(log), head.at
+    values = {"log": name, "entries": at.entries, "bytes": at.offset, "last": at.last}
+    values |= {"boot": head.boot, "lost": head.lost}
+    line = json.dumps({**values, "mac": sign(key, json.dumps(values).encode())})
+    return line.encode().ljust(len(json.dumps(name)) + _REST_OF_HEAD) + b"\n"
 
 
-def read_head(key: bytes, log: Path, data: bytes) -> Position | None:
+def read_head(key: bytes, log: Path, data: bytes) -> Head | None:
     """What a head says; None when it is damaged, forged, or of another log."""
     try:
         values = json.loads(data)
         mac = values.pop("mac")
         at = Position(values["entries"], values["bytes"], values["last"])
+        head = Head(at, values["boot"], values["lost"])
         good = hmac.compare_digest(mac, sign(key, json.dumps(values).encode()))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    return at if good and values["log"] == os.fsdecode(log) else None
+    return head if good and values["log"] == os.fsdecode(log) else None

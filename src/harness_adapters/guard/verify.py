@@ -49,6 +49,8 @@ def verify_log(path: Path, *, home: Path | None = None) -> LogReport:
     notes = []
     if found.gaps:
         notes.append(f"{found.gaps} places hold bytes that are no entry; the next entry says so")
+    if found.lost:
+        notes.append(f"{found.lost} entries were lost when the machine stopped; the log says where")
     if found.rest and not found.broken:
         notes.append(f"the last line is cut: {found.rest} bytes that are no entry")
     problem = f"line {found.lines + 1}: {found.broken}" if found.broken else ""
@@ -62,9 +64,9 @@ def _against_head(key: bytes, path: Path, known: bytes | None, at: Position) -> 
     head = read_head(key, path, known)
     if head is None:
         return "the head is damaged or forged: a cut end can't be told from a short log"
-    if head.entries > at.entries:
-        return f"the end is cut: {at.entries} entries are there, the head knows {head.entries}"
-    if head.entries == at.entries and head.last != at.last:
+    if head.at.entries > at.entries:
+        return f"the end is cut: {at.entries} entries are there, the head knows {head.at.entries}"
+    if head.at.entries == at.entries and head.at.last != at.last:
         return f"entry {at.entries - 1} is not the one that the head knows"
     return ""
 
@@ -72,8 +74,8 @@ def _against_head(key: bytes, path: Path, known: bytes | None, at: Position) -> 
 def _replaced(head: Path, key: bytes, path: Path) -> str:
     for kept in sorted(head.parent.glob(f"{head.stem}.*.replaced")):
         old = read_head(key, path, kept.read_bytes())
-        if old is None or old.entries:
-            entries = "unknown" if old is None else str(old.entries)
+        if old is None or old.at.entries:
+            entries = "unknown" if old is None else str(old.at.entries)
             return (
                 f"an earlier log of {entries} entries was here and is gone; if you removed it "
                 f"yourself, delete {kept}"

@@ -61,11 +61,12 @@ def run_until_stopped(
     say: Callable[[str], None],
 ) -> None:
     """`run` on the fastest event loop that is installed."""
-    try:
-        from uvloop import new_event_loop
-    except ImportError:
-        new_event_loop = asyncio.new_event_loop
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+    make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        make_loop = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=make_loop) as runner:
         runner.run(run(settings, judging, host, port, name=name, say=say))
 
 
