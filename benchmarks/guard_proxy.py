@@ -2,14 +2,16 @@
 
     python benchmarks/guard_proxy.py --requests 1000 --seconds 10
 
-Three processes: the mock (canned bytes, no parsing), the proxy as users start it, and this client.
-Direct and proxied requests alternate on one connection each, so that both see the same machine;
-what the proxy adds is the difference of their quantiles. An answer that isn't streamed carries one
-call, a stream 16 text deltas and one call in 4 pieces; every call is judged by patterns and logged.
-Throughput: 64 connections that ask again as soon as their stream has ended.
+Four processes: the mock (canned bytes, no parsing), the proxy as users start it, a bare
+pass-through of the same libraries (uvicorn, httpx) that reads nothing of what it forwards, and this
+client. Direct, bare and proxied requests take turns on one connection each, so that all see the
+same machine; what a proxy adds is the difference of quantiles to the direct ones. An answer that
+isn't streamed carries one call, a stream 16 text deltas and one call in 4 pieces; every call is
+judged by patterns and logged. Throughput: 64 connections that ask again as soon as their stream has
+ended.
 
-On a machine with other work all of these measure that work, too. The proxy's own CPU time for each
-request is printed beside them: it hardly depends on who else is running.
+On a machine with other work all of these measure that work, too. The CPU time of each proxy for a
+request is printed beside them; it depends less on who else is running.
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+
+from harness_adapters.proxy.serving import fastest_loop
 
 STREAMS = 64
 WARM_UP = 50
@@ -106,6 +112,35 @@ async def mock() -> None:
     await server.serve_forever()
 
 
+async def bare(upstream: int) -> None:
+    """Print an address and forward: as little as these libraries can do."""
+    import httpx
+    from starlette.types import Receive, Scope, Send
+
+    from harness_adapters.proxy.serving import address_of, listening, serve
+
+    async def forward(scope: Scope, receive: Receive, send: Send) -> None:
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        request = http.build_request("POST", scope["path"], content=body)
+        response = await http.send(request, stream=True)
+        headers = [(k, v) for k, v in response.headers.raw if k.lower() != b"transfer-encoding"]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        async for data in response.aiter_raw():
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+        await response.aclose()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    sock = listening("127.0.0.1", 0)
+    print(address_of(sock), flush=True)
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=STREAMS)
+    address = f"http://127.0.0.1:{upstream}"
+    async with httpx.AsyncClient(base_url=address, trust_env=False, limits=limits) as http:
+        await serve(forward, sock)
+
+
 # --- the client -------------------------------------------------------------------------------
 
 
@@ -146,12 +181,12 @@ class Connection:
         self._writer.close()
 
 
-async def added(
-    ports: tuple[int, int], requests: int, kind: str, pick: Callable[[tuple[float, float]], float]
+async def alternating(
+    ports: list[int], requests: int, kind: str, pick: Callable[[tuple[float, float]], float]
 ) -> list[list[float]]:
-    """Milliseconds of direct and of proxied requests, which alternate."""
+    """Milliseconds of requests to each port; they take turns."""
     sides = [await Connection(port).open() for port in ports]
-    times: list[list[float]] = [[], []]
+    times: list[list[float]] = [[] for _ in ports]
     for number in range(requests + WARM_UP):
         for side, connection in enumerate(sides):
             taken = pick(await connection.ask(kind)) * 1000
@@ -180,44 +215,50 @@ async def throughput(port: int, seconds: float) -> tuple[int, float]:
     return sum(counts), time.perf_counter() - start
 
 
-def cpu_seconds(process: int) -> float:
-    """User and system time of a process so far; fields 14 and 15 of proc(5)'s stat."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+@dataclass
+class Side:
+    """Something that listens."""
+
+    name: str
+    process: int
+    port: int
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far; fields 14 and 15 of proc(5)'s stat."""
+        fields = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def show(what: str, times: list[list[float]], cpu: float) -> None:
-    cells = []
-    for name, share in (("p50", 0.5), ("p99", 0.99)):
-        direct, proxied = (sorted(side)[int(share * len(side))] for side in times)
-        cells.append(f"{name} {direct:.2f} -> {proxied:.2f} (+{proxied - direct:.2f})")
-    cells.append(f"proxy's CPU {cpu * 1000 / (len(times[0]) + WARM_UP):.2f}")
-    print(f"{what:<26}" + ", ".join(cells) + " ms", flush=True)
+def quantile(times: list[float], share: float) -> float:
+    return sorted(times)[int(share * len(times))]
 
 
-async def measure(
-    ports: tuple[int, int], proxy: int, requests: int, seconds: float, rounds: int
-) -> None:
-    before = cpu_seconds(proxy)
-    times = await added(ports, requests, "whole", lambda taken: taken[1])
-    show("call, not streamed", times, cpu_seconds(proxy) - before)
-    before = cpu_seconds(proxy)
-    times = await added(ports, requests, "slow", lambda taken: taken[0])
-    show("stream, to the first text", times, cpu_seconds(proxy) - before)
-    before, done = cpu_seconds(proxy), 0
-    rates: list[list[float]] = [[], []]
-    for _ in range(rounds):
-        for side, port in enumerate(ports):
-            streams, taken = await throughput(port, seconds)
-            rates[side].append(streams / taken)
-            done += streams * side
-    direct, proxied = map(statistics.median, rates)
-    cpu = (cpu_seconds(proxy) - before) / done * 1000
-    print(
-        f"{STREAMS} streams at once       requests per second: direct {direct:.0f}, "
-        f"proxied {proxied:.0f}; proxy's CPU {cpu:.2f} ms a request",
-        flush=True,
-    )
+async def measure(sides: list[Side], requests: int, seconds: float, rounds: int) -> None:
+    ports = [side.port for side in sides]
+    print(f"{'':<28}{'p50':>8}{'added':>8}{'p99':>8}{'added':>8}{'CPU':>8}   (ms)")
+    for what, kind, pick in (
+        ("a call, not streamed", "whole", lambda taken: taken[1]),
+        ("to a stream's first text", "slow", lambda taken: taken[0]),
+    ):
+        before = [side.cpu_seconds() for side in sides]
+        times = await alternating(ports, requests, kind, pick)
+        print(what)
+        for side, began, own in zip(sides, before, times, strict=True):
+            cells = ""
+            for share in (0.5, 0.99):
+                value = quantile(own, share)
+                cells += f"{value:>8.2f}{value - quantile(times[0], share):>+8.2f}"
+            cpu = (side.cpu_seconds() - began) / (requests + WARM_UP) * 1000
+            print(f"  {side.name:<26}{cells}{cpu:>8.2f}", flush=True)
+    print(f"{STREAMS} streams at once{'':<10}{'requests/s':>16}{'CPU':>24}   (ms)")
+    for side in sides:
+        rates, before, done = [], side.cpu_seconds(), 0
+        for _ in range(rounds):
+            streams, taken = await throughput(side.port, seconds)
+            rates.append(streams / taken)
+            done += streams
+        cpu = (side.cpu_seconds() - before) / done * 1000
+        print(f"  {side.name:<26}{statistics.median(rates):>16.0f}{cpu:>24.2f}", flush=True)
 
 
 def main() -> None:
@@ -226,34 +267,39 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--mock", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--bare", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.mock:
         asyncio.run(mock())
         return
+    if options.bare:
+        with asyncio.Runner(loop_factory=fastest_loop()) as runner:
+            runner.run(bare(options.bare))
+        return
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     print(f"{os.cpu_count()} cores, load before the run {load}", flush=True)
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, ExitStack() as running:
         home = {**os.environ, "HARNESS_ADAPTERS_HOME": place, "HARNESS_ADAPTERS_AUDIT": place}
-        upstream = subprocess.Popen(
-            [sys.executable, __file__, "--mock"], stdout=subprocess.PIPE, text=True
-        )
-        assert upstream.stdout is not None
-        port = int(upstream.stdout.readline())
+
+        def start(name: str, *words: str) -> Side:
+            process = subprocess.Popen(
+                [sys.executable, *words], stdout=subprocess.PIPE, text=True, env=home
+            )
+            running.callback(process.wait)
+            running.callback(process.terminate)
+            assert process.stdout is not None
+            return Side(name, process.pid, int(process.stdout.readline().rpartition(":")[2]))
+
+        direct = start("direct", __file__, "--mock")
         program = "from harness_adapters.cli.main import main; main()"
-        words = ["guard", "serve", "--upstream", f"http://127.0.0.1:{port}", "--deny", r"\brm\b"]
-        words += ["--log", str(Path(place, "audit.jsonl"))]
-        proxy = subprocess.Popen(
-            [sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True, env=home
-        )
-        assert proxy.stdout is not None
-        try:
-            own = int(proxy.stdout.readline().rsplit(":", 1)[1])
-            counts = options.requests, options.seconds, options.rounds
-            asyncio.run(measure((port, own), proxy.pid, *counts))
-        finally:
-            for process in (proxy, upstream):
-                process.terminate()
-                process.wait()
+        words = ["guard", "serve", "--upstream", f"http://127.0.0.1:{direct.port}"]
+        words += ["--deny", r"\brm\b", "--log", str(Path(place, "audit.jsonl"))]
+        sides = [
+            direct,
+            start("bare pass-through", __file__, "--bare", str(direct.port)),
+            start("audit proxy", "-c", program, *words),
+        ]
+        asyncio.run(measure(sides, options.requests, options.seconds, options.rounds))
 
 
 if __name__ == "__main__":

@@ -61,13 +61,18 @@ def run_until_stopped(
     say: Callable[[str], None],
 ) -> None:
     """`run` on the fastest event loop that is installed."""
-    make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
-    with contextlib.suppress(ImportError):
-        import uvloop
-
-        make_loop = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=make_loop) as runner:
+    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         runner.run(run(settings, judging, host, port, name=name, say=say))
+
+
+def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop's event loop where it is installed, asyncio's own otherwise."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    make: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return make
 
 
 async def run(
