@@ -13,6 +13,7 @@ from harness_adapters.guard.policies import AllowAll
 from harness_adapters.proxy import app
 from harness_adapters.proxy import chat_stream as chat_stream_module
 from harness_adapters.proxy.relay import Limits
+from harness_adapters.records import Verdict
 
 from .servers import JSON, SSE, Upstream, proxied
 from .support import (
@@ -61,9 +62,19 @@ class Wrong:
         return True
 
 
+class AlmostRight:
+    def judge(self, call):
+        return Verdict("block", "a string that only looks like a decision")
+
+
 @pytest.mark.parametrize(
     ("policy", "rule"),
-    [(Raises(), "guard-error"), (Hangs(), "guard-timeout"), (Wrong(), "guard-error")],
+    [
+        (Raises(), "guard-error"),
+        (Hangs(), "guard-timeout"),
+        (Wrong(), "guard-error"),
+        (AlmostRight(), "guard-error"),
+    ],
 )
 @pytest.mark.parametrize("wire", PATHS)
 async def test_a_policy_that_fails_blocks(log, policy, rule, wire):

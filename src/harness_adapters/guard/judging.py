@@ -17,8 +17,8 @@ def decide(policy: Policy, call: ProposedCall) -> Verdict:
     """The policy's verdict; a block when it raises or answers with something else."""
     try:
         verdict = policy.judge(call)
-        if not isinstance(verdict, Verdict) or verdict.decision not in Decision:
-            raise TypeError(f"a policy answered with {type(verdict).__name__}")
+        if not isinstance(verdict, Verdict) or not isinstance(verdict.decision, Decision):
+            raise TypeError("a policy answered with something that is no verdict")
     except Exception as error:  # fail closed: a policy that breaks allows nothing
         return Verdict(Decision.BLOCK, GUARD_ERROR, one_line(error))
     return verdict

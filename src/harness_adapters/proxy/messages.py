@@ -38,6 +38,9 @@ DELTAS: Mapping[str, tuple[str, ...]] = {
 """Kinds of blocks that can be read, each with its kinds of deltas. Calls that ran at the maker's
 (`server_tool_use` and its like) are none: nothing is left to decide when they arrive."""
 
+DONE = "[DONE]"
+"""Not of this format, but some servers end its streams with it as well."""
+
 ERROR_TYPES: Mapping[int, str] = {403: "permission_error", 413: "request_too_large"}
 
 
@@ -78,7 +81,7 @@ class MessagesFilter:
 
     async def feed(self, event: Event) -> bytes:
         """What may go out after this event. Raises Unreadable, Oversize, StoreError."""
-        if not event.data:
+        if not event.data or event.data.strip() == DONE:
             return self._pass(event.raw, None, "")
         if not self._held and self._is_text(event):
             return event.raw

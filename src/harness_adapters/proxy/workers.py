@@ -7,6 +7,7 @@ would take its thread from all others.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -36,7 +37,7 @@ async def run_in_worker(work: Callable[[], Result]) -> Result:
             told: tuple[Result | None, BaseException | None] = work(), None
         except BaseException as error:  # handed to whoever waits
             told = None, error
-        if not loop.is_closed():
+        with contextlib.suppress(RuntimeError):  # the loop may have ended before the policy has
             loop.call_soon_threadsafe(tell, *told)
 
     try:
