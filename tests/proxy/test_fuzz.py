@@ -78,6 +78,7 @@ def test_cut_anywhere(wire, answer, share, ascii_, end):
         (f"tool{k}", "".join(pieces)) for k, pieces in enumerate(calls) if not bad[k]
     ]
     if wire == "chat":
+        assert got.count(b'"role"') == 1, "clients join roles as they join texts"
         assert sorted(ran) == list(range(len(ran))), "indices without gaps"
     assert (
         ends == [{"chat": "tool_calls", "messages": "tool_use"}[wire]]

@@ -59,6 +59,8 @@ class _Choice:
     finished: bool = False
     spoke: bool = False
     """Text has gone out."""
+    has_role: bool = False
+    """Clients join what comes twice, a role as well."""
 
     @property
     def blocked(self) -> list[Ruling]:
@@ -165,6 +167,7 @@ class ChatFilter:
         outside = without(values, "delta", "logprobs")
         if carries_call(outside) or carries_call(without(delta, "tool_calls")):
             raise Unreadable("a call in a form that is not known")
+        choice.has_role = choice.has_role or bool(delta.get("role"))
         parts = delta.get("tool_calls") or []
         if not isinstance(parts, list):
             raise Unreadable("the calls are no list")
@@ -240,8 +243,10 @@ class ChatFilter:
             return b""
         finish = finish_without(choice.positions, "tool_calls") if last else None
         choice.calls = {i: p for i, p in choice.calls.items() if p.ruling and p.ruling.passes}
-        delta = {"role": "assistant", "content": ("\n" if choice.spoke else "") + text}
-        choice.spoke = True
+        delta = {"content": ("\n" if choice.spoke else "") + text}
+        if not choice.has_role:
+            delta["role"] = "assistant"
+        choice.spoke = choice.has_role = True
         return self._chunk([{"index": number, "delta": delta, "finish_reason": finish}])
 
     def _chunk(self, choices: list[dict[str, Any]]) -> bytes:
@@ -253,7 +258,9 @@ class ChatFilter:
         for values in chunk.get("choices") or ():
             values = an_object(values, "a choice")
             choice = self._choices.setdefault(values.get("index", 0), _Choice())
-            choice.spoke = choice.spoke or bool((values.get("delta") or {}).get("content"))
+            delta = an_object(values.get("delta") or {}, "a delta")
+            choice.spoke = choice.spoke or bool(delta.get("content"))
+            choice.has_role = choice.has_role or bool(delta.get("role"))
             choice.finished = choice.finished or bool(values.get("finish_reason"))
 
 
