@@ -80,6 +80,17 @@ def test_the_first_bad_entry_is_named(path, edit, entries, problem):
     assert problem in report.problem
 
 
+def test_an_entry_of_another_log_of_this_machine_is_seen(path, tmp_path):
+    """Its MAC is good and its number fits; what it follows is another entry."""
+    other = AuditLog(tmp_path / "other.jsonl")
+    fill(other, 5, first=100)
+    taken = other.path.read_bytes().splitlines(keepends=True)[2]
+    change(path, lambda lines: [*lines[:2], taken, *lines[3:]])
+    assert "line 3" in verify_log(path).problem
+    change(path, lambda lines: other.path.read_bytes().splitlines(keepends=True))
+    assert "not the one that the head knows" in verify_log(path).problem
+
+
 def test_a_log_that_is_gone_is_a_cut_log(path):
     path.unlink()
     assert "the head knows 5" in verify_log(path).problem

@@ -104,8 +104,10 @@ def step(
         return None, "changed, or not written with this machine's key"
     values = json.loads(body + b"}")
     told = values.get("gap")
-    if values["seq"] != at.entries or values["prev"] != at.last:
+    if values["seq"] != at.entries:
         return None, f"entry {values['seq']} stands where entry {at.entries} belongs"
+    if values["prev"] != at.last:
+        return None, "an entry of another log"
     if gap or told:
         found = {"bytes": len(gap), "sha256": hashlib.sha256(gap).hexdigest()}
         if told != found:
