@@ -192,7 +192,8 @@ async def compare(name: str, profile: Profile, at_once: int, rounds: int) -> str
 
     plain, boxed, ratios = [], [], []
     with tempfile.TemporaryDirectory() as place:
-        gateway = Gateway(engine, chat, AllowAll(), AuditLog(Path(place, "audit.jsonl")))
+        audit = AuditLog(Path(place, "audit.jsonl"), home=Path(place, "heads"))
+        gateway = Gateway(engine, chat, AllowAll(), audit)
         async with bare_server(harness) as url:
             for number in range(rounds + 1):
                 start = time.perf_counter()

@@ -1,7 +1,8 @@
-"""Real models that several packages' tests share."""
+"""Real models that several packages' tests share, and a place for their audit logs' heads."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -21,6 +22,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("conformance") and "[" in item.name:
             group = item.name.split("[")[1].split("-")[0].rstrip("]")
         item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def audit_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Key and heads of the tests' audit logs, apart from the user's own."""
+    home = tmp_path_factory.mktemp("audit-home")
+    os.environ["HARNESS_ADAPTERS_AUDIT"] = str(home)
+    return home
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,21 @@ def models_dir() -> Path:
     return data_dir() / "models"
 
 
+def audit_dir() -> Path:
+    """Key and heads of the audit logs (`guard/chain.py`): in no sandbox, for its user's eyes only.
+
+    `$HARNESS_ADAPTERS_AUDIT`, else a folder of `data_dir()`.
+    """
+    if home := os.environ.get("HARNESS_ADAPTERS_AUDIT"):
+        return Path(home).expanduser().absolute()
+    return data_dir() / "audit"
+
+
+def guard_dir() -> Path:
+    """Which audit proxies run, and the log of those that were given none of their own."""
+    return data_dir() / "guard"
+
+
 def scratch_dir() -> Path:
     """Short-lived session state: memory-backed where the machine has it."""
     shm = Path("/dev/shm")

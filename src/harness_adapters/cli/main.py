@@ -13,6 +13,7 @@ from harness_adapters import __version__
 from harness_adapters.cli import (
     doctor,
     evaluate,
+    guard,
     harness,
     model,
     quickstart,
@@ -38,6 +39,7 @@ app.command("doctor")(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(harness.app, name="harness")
 app.add_typer(model.app, name="model")
+app.add_typer(guard.app, name="guard")
 app.command("warm-start")(warm_start.warm_start)
 app.command("rollout")(rollout.rollout)
 app.command("train")(train.train)

@@ -21,6 +21,7 @@ from harness_adapters.gateway.wire import (
 )
 from harness_adapters.guard import Policy, ProposedCall
 from harness_adapters.guard.audit import AuditLog
+from harness_adapters.guard.judging import judge, notice, one_line
 from harness_adapters.records import (
     Decision,
     Message,
@@ -28,7 +29,6 @@ from harness_adapters.records import (
     ToolCall,
     ToolSchema,
     Turn,
-    Verdict,
 )
 
 AUXILIARY_TEXT = "Task"
@@ -106,7 +106,7 @@ class Gateway:
         except Exception as error:
             # A template may refuse any sequence of messages with any exception. The sandbox can
             # send arbitrary ones, so this must not end the session as infrastructure failure.
-            raise BadRequest(f"{what} can't be rendered: {_one_line(error)}") from None
+            raise BadRequest(f"{what} can't be rendered: {one_line(error)}") from None
 
     async def _turn(
         self, tape: Tape, messages: list[Message], prompt_ids: list[int], limit: int | None
@@ -135,7 +135,7 @@ class Gateway:
                 # Whatever broke between here and the sampled tokens is infrastructure: the
                 # session must end at once and must never be scored.
                 tape.end = SessionEnd.API_ERROR
-                tape.error = _one_line(error)
+                tape.error = one_line(error)
             return _ended(tape.end)
 
     def _room(self, tape: Tape, prompt_tokens: int) -> int:
@@ -198,13 +198,9 @@ class Gateway:
             arguments=parsed.arguments,
             workdir=spec.workdir,
         )
-        try:
-            verdict = self.policy.judge(proposed)
-        except Exception as error:  # fail closed: a policy that breaks allows nothing
-            verdict = Verdict(Decision.BLOCK, "guard-error", _one_line(error))
         # The same ids in every session: nothing random may enter later prompts.
         call_id = f"call_{turn}_{position}"
-        self.audit.append(proposed, call_id, verdict)
+        verdict = judge(self.policy, self.audit, proposed, call_id)
         return ToolCall(call_id, parsed.name, parsed.arguments, verdict, parsed.malformed)
 
 
@@ -213,8 +209,7 @@ def _shown(content: str, turn: Turn) -> Answer:
     texts, calls = [content] if content else [], []
     for call in turn.calls:
         if call.verdict.decision is Decision.BLOCK:
-            reason = call.verdict.reason or call.verdict.rule
-            texts.append(f"[{call.name or 'The call'} was blocked and not run: {reason}]")
+            texts.append(notice(call.name, call.verdict))
         elif not call.name:
             texts.append(call.arguments)
         else:
@@ -242,7 +237,3 @@ def _ready(answer: Answer) -> Awaitable[Answer]:
 def _turn_seed(seed: int | None, turn: int) -> int | None:
     """Turns of one session must not share a random stream."""
     return None if seed is None else (seed * 1_000_003 + turn) % (1 << 31)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

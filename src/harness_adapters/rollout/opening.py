@@ -66,7 +66,8 @@ async def play_opening(harness: Harness, profile: Profile) -> Opening:
     with tempfile.TemporaryDirectory(prefix="harness-adapters-") as place:
         lower = Path(place, "files")
         lower.mkdir()
-        gateway = Gateway(engine, chat, AllowAll(), AuditLog(Path(place, "audit.jsonl")))
+        audit = AuditLog(Path(place, "audit.jsonl"), home=Path(place, "heads"))
+        gateway = Gateway(engine, chat, AllowAll(), audit)
         tape = gateway.open(_spec(harness))
         sandbox = BwrapSandbox([lower], WORKDIR, home_files=launch.home_files, binds=launch.binds)
         async with sandbox as box:

@@ -1,0 +1,6 @@
+import pytest
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "audit.jsonl"
