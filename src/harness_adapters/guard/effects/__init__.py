@@ -1,0 +1,21 @@
+"""Effects: what a tool call would do, worked out without doing it.
+
+`analyse` takes a call apart into reads, writes, deletes, runs, network and the like (`kinds.py`),
+with paths resolved against the directory, the variables, links and the files that the session
+wrote (`world.py`). What can't be worked out is an effect as well.
+
+    tools.py        which tool does what, for each agent
+    shell/          bash, by tree-sitter; one file of commands for each field of work
+    python/         Python, by ast
+    javascript.py   JavaScript, by tree-sitter
+    scripts.py      files that are run: scripts, Makefiles, package.json
+    patches.py      unified diffs and V4A
+    holes.py        text of which parts are unknown
+"""
+
+from __future__ import annotations
+
+from harness_adapters.guard.effects.kinds import Effect, Kind
+from harness_adapters.guard.effects.world import DirectoryTree, Scope, Session, Tree, World
+
+__all__ = ["DirectoryTree", "Effect", "Kind", "Scope", "Session", "Tree", "World"]

@@ -1,0 +1,117 @@
+"""Patches: unified diffs and the V4A form (`*** Begin Patch`) by their targets and new lines."""
+
+from __future__ import annotations
+
+import re
+
+from harness_adapters.guard.effects.holes import ANY, known
+from harness_adapters.guard.effects.kinds import Kind
+from harness_adapters.guard.effects.world import World
+
+_V4A = re.compile(r"^\*\*\* (Add|Update|Delete) File:\s*(.+?)\s*$|^\*\*\* Move to:\s*(.+?)\s*$")
+_DIFF = re.compile(r"^(---|\+\+\+|rename from|rename to|copy to) ([^\t\n]+)")
+
+
+def apply_v4a(world: World, text: str) -> None:
+    """Effects of a V4A patch. One that names no file is unresolved."""
+    from harness_adapters.guard.effects.scripts import written_code
+
+    current, verb, added, found = "", "", [""], False
+    changes: list[tuple[str, str, str]] = []
+    for line in text.splitlines():
+        match = _V4A.match(line)
+        if match:
+            if current:
+                changes.append((verb, current, "\n".join(added[1:])))
+            found = True
+            verb, current = (match[1], match[2]) if match[1] else ("Move", match[3])
+            added = [""]
+        elif line.startswith("+") and not line.startswith("+++"):
+            added.append(line[1:])
+    if current:
+        changes.append((verb, current, "\n".join(added[1:])))
+    for verb, path, lines in changes:
+        if verb == "Delete":
+            world.delete(path)
+            continue
+        whole = lines + "\n" if verb == "Add" else None
+        place = world.path(path)
+        before = world.content(place)
+        made = _edited(before, lines) if verb == "Update" and before is not None else whole
+        world.emit(Kind.WRITE, place, existing=verb == "Update", content=lines)
+        if not world.deferred:
+            world._files[place] = made if made is not None else None
+        written_code(world, place, lines if made is None else made)
+    if not found:
+        apply_diff(world, text, 0, guess=True)
+
+
+def _edited(before: str, added: str) -> str | None:
+    # Where the lines go is the agent's business; that they are in the file is what counts.
+    return before + "\n" + added if not before.endswith("\n") else before + added
+
+
+def apply_diff(
+    world: World, text: str, strip: int, *, named: bool = False, guess: bool = False
+) -> None:
+    """Effects of a unified diff with `strip` leading components taken off.
+
+    One without a target is unresolved, unless the command names it.
+    """
+    from harness_adapters.guard.effects.scripts import written_code
+
+    if not known(text):
+        world.emit(Kind.WRITE, world.cwd + "/" + ANY, existing=True)
+        return
+    added: dict[str, list[str]] = {}
+    current = old = ""
+    for line in text.splitlines():
+        match = _DIFF.match(line)
+        if match:
+            path = match[2].strip().strip('"')
+            if path == "/dev/null":
+                if match[1] == "+++":
+                    current = ""
+                    _each(world, old, strip, guess, delete=True)
+                continue
+            if match[1] in ("---", "rename from"):
+                old = path
+                if match[1] == "rename from":
+                    _each(world, path, 0, guess, delete=True)
+            else:
+                current = path
+                added.setdefault(path, [])
+        elif line.startswith("+") and current:
+            added[current].append(line[1:])
+    for path, lines in added.items():
+        new = "\n".join(lines)
+        for place in _each(world, path, strip, guess, content=new):
+            written_code(world, place, new)
+    if not added and not old and not named:
+        world.emit(Kind.UNRESOLVED, "shape")
+
+
+def _each(
+    world: World,
+    path: str,
+    strip: int,
+    guess: bool,
+    *,
+    delete: bool = False,
+    content: str | None = None,
+) -> list[str]:
+    """The path as written and without its first components: tools guess, and so must we."""
+    names = {"/".join(path.split("/")[strip:]) or path}
+    if guess or path.startswith(("a/", "b/")):
+        names.add(path.removeprefix("a/").removeprefix("b/"))
+    places = []
+    for name in sorted(names):
+        if delete:
+            world.delete(name)
+            continue
+        place = world.path(name)
+        world.emit(Kind.WRITE, place, existing=True, content=content)
+        if not world.deferred:
+            world._files[place] = None if world.content(place) is None else ANY
+        places.append(place)
+    return places

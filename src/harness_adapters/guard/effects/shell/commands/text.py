@@ -1,0 +1,394 @@
+"""Programs that print: echo, printf, and the readers of files."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from harness_adapters.guard.effects.holes import ANY, OPAQUE, known
+from harness_adapters.guard.effects.kinds import Kind
+from harness_adapters.guard.effects.shell.commands.table import (
+    command,
+    embedded_path,
+    options,
+    places,
+    printed,
+    read_all,
+)
+from harness_adapters.guard.effects.shell.words import unescaped
+
+if TYPE_CHECKING:
+    from harness_adapters.guard.effects.shell.run import Shell
+
+_FORMAT = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.\d+)?([a-zA-Z]))")
+MAX_TEXT = 1 << 20
+
+
+@command("echo")
+def echo(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Its words; escapes with -e."""
+    end, escapes = "\n", False
+    while argv and re.fullmatch(r"-[neE]+", argv[0]):
+        end = "" if "n" in argv[0] else end
+        escapes = escapes or "e" in argv[0]
+        argv = argv[1:]
+    text = " ".join(argv)
+    return (unescaped(text) if escapes else text) + end
+
+
+@command("printf")
+def printf(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Its format, repeated until the arguments are used up; with -v into a variable."""
+    target = ""
+    if argv[:1] == ["-v"] and len(argv) > 2:
+        target, argv = argv[1], argv[2:]
+    if argv[:1] == ["--"]:
+        argv = argv[1:]
+    if not argv:
+        return ""
+    form, rest = unescaped(argv[0]), argv[1:]
+    out: list[str] = []
+    while True:
+        left = len(rest)
+        out.append(_FORMAT.sub(lambda m: _formatted(m, rest), form))
+        if not rest or len(rest) == left or sum(map(len, out)) > MAX_TEXT:
+            break
+    text = "".join(out) if not rest else OPAQUE
+    if target:
+        shell.assign(target, text)
+        return ""
+    return text
+
+
+def _formatted(match: re.Match[str], rest: list[str]) -> str:
+    if match[1] is None:
+        return "%"
+    value = rest.pop(0) if rest else ""
+    if match[1] in "bs" or not known(value):
+        return unescaped(value) if match[1] == "b" else value
+    if match[1] == "c":
+        return value[:1]
+    try:
+        number = ord(value[1]) if value[:1] in "'\"" and len(value) > 1 else int(value or "0", 0)
+        return match[0] % number if match[1] in "diouxX" else printed(value)
+    except (ValueError, TypeError):
+        return printed(value)
+
+
+@command(
+    *("cat", "tac", "nl", "less", "more", "most", "bat", "batcat", "pr", "fmt", "fold", "expand"),
+    *("unexpand", "zcat", "bzcat", "xzcat", "zless", "gzcat", "lz4cat", "zstdcat", "strings"),
+    *("od", "hexdump", "hd", "head", "tail", "sort", "uniq", "cut", "paste", "join", "column"),
+    *("comm", "rev", "tr", "base64", "base32", "xxd", "iconv", "md5sum", "sha1sum", "sha256sum"),
+    *("sha512sum", "b2sum", "cksum", "sum", "wc", "file", "diff", "cmp", "sdiff", "vimdiff"),
+    *("colordiff", "look", "ptx", "tsort", "shuf", "csvlook", "csvcut", "view", "nano", "emacs"),
+)
+def reader(shell: Shell, argv: list[str], stdin: str, name: str = "") -> str:
+    """Reads its operands, or its input."""
+    recursive = any(a in ("-r", "--recursive") for a in argv)
+    operands = []
+    for word in argv:
+        if word[:1] == "-" and len(word) > 1:
+            path = embedded_path(word)
+            if path:
+                operands.append(path)
+        else:
+            operands.append(word)
+    text = read_all(shell, operands, recursive=recursive)
+    return printed(text or stdin)
+
+
+def _reads(name: str, valued: str) -> None:
+    """Wrap `reader` for a filter whose output can be worked out."""
+
+    @command(name)
+    def run(shell: Shell, argv: list[str], stdin: str) -> str:
+        flags, operands = options(argv, ["-" + c for c in valued.replace(" ", "")])
+        if name == "tr":
+            return _tr(flags, operands, stdin)
+        output = operands[1] if name in ("xxd", "uniq") and len(operands) == 2 else ""
+        if name in ("sort",):
+            output = "".join(chain(*(flags.get(f, []) for f in ("-o", "--output"))))
+        sources = operands[: 1 if name in ("xxd", "uniq") else None]
+        for values in flags.values():
+            sources += [v for v in values if "/" in v and v not in (output,)]
+        text = read_all(shell, sources) if sources else stdin
+        made = _FILTERS[name](flags, text) if known(text) and len(text) < MAX_TEXT else None
+        if made is None:
+            made = text if name in ("cat", "tac", "head", "tail", "sort") else printed(text)
+        if output:
+            shell.world.write(output, made)
+            return ""
+        return made
+
+
+def _tr(flags: dict[str, list[str]], operands: list[str], text: str) -> str:
+    if not known(text) or not operands or set(flags) - {"-d", "-s", "-c", "-C"}:
+        return printed(text)
+    sets = [_characters(unescaped(operand)) for operand in operands]
+    if any(each is None for each in sets) or "-c" in flags or "-C" in flags:
+        return printed(text)
+    first, second = sets[0] or "", (sets[1] if len(sets) > 1 else "") or ""
+    if "-d" in flags:
+        return text.translate({ord(c): None for c in first})
+    if not second:
+        return text
+    second = second.ljust(len(first), second[-1])
+    return text.translate(dict(zip(map(ord, first), second, strict=False)))
+
+
+def _characters(text: str) -> str | None:
+    if "[:" in text:
+        names = {"[:lower:]": "a-z", "[:upper:]": "A-Z", "[:digit:]": "0-9", "[:space:]": " \t\n"}
+        for name, value in names.items():
+            text = text.replace(name, value)
+        if "[:" in text:
+            return None
+
+    def spread(match: re.Match[str]) -> str:
+        return "".join(map(chr, range(ord(match[1]), ord(match[2]) + 1)))
+
+    return re.sub(r"(.)-(.)", spread, text, flags=re.DOTALL)
+
+
+def _cat(flags: dict[str, list[str]], text: str) -> str | None:
+    return None if set(flags) - {"-u"} else text
+
+
+def _rev(flags: dict[str, list[str]], text: str) -> str | None:
+    return "".join(line[::-1] + "\n" for line in text.splitlines())
+
+
+def _tac(flags: dict[str, list[str]], text: str) -> str | None:
+    return "".join(line + "\n" for line in reversed(text.splitlines()))
+
+
+def _count(flags: dict[str, list[str]]) -> int | None:
+    for flag in ("-n", "--lines"):
+        if flags.get(flag):
+            value = flags[flag][-1]
+            return int(value) if value.isdigit() else None
+    digits = [f[1:] for f in flags if f[1:].isdigit() and not f.startswith("--")]
+    return None if "-c" in flags else int(max(digits, key=len)) if digits else 10
+
+
+def _head(flags: dict[str, list[str]], text: str) -> str | None:
+    if "-c" in flags and flags["-c"][-1].isdigit():
+        return text[: int(flags["-c"][-1])]
+    count = _count(flags)
+    return None if count is None else "".join(text.splitlines(keepends=True)[:count])
+
+
+def _tail(flags: dict[str, list[str]], text: str) -> str | None:
+    if flags.get("-n", [""])[-1].startswith("+"):
+        start = flags["-n"][-1][1:]
+        lines = text.splitlines(keepends=True)
+        return "".join(lines[max(0, int(start) - 1) :]) if start.isdigit() else None
+    count = _count(flags)
+    lines = text.splitlines(keepends=True)
+    return None if count is None else "".join(lines[-count:] if count else [])
+
+
+def _base64(flags: dict[str, list[str]], text: str) -> str | None:
+    decode = {"-d", "-D", "--decode", "-di", "-id"} & set(flags)
+    try:
+        if decode:
+            return base64.b64decode(re.sub(r"[^A-Za-z0-9+/=]", "", text)).decode(errors="replace")
+        return base64.b64encode(text.encode()).decode() + "\n"
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _base32(flags: dict[str, list[str]], text: str) -> str | None:
+    try:
+        if {"-d", "--decode"} & set(flags):
+            return base64.b32decode("".join(text.split())).decode(errors="replace")
+        return base64.b32encode(text.encode()).decode() + "\n"
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _xxd(flags: dict[str, list[str]], text: str) -> str | None:
+    if "-r" not in flags:
+        return text.encode().hex() + "\n" if "-p" in flags else None
+    if "-p" not in flags:
+        text = "".join(re.sub(r"^\S*:|  .*$", "", line) for line in text.splitlines())
+    try:
+        return bytes.fromhex("".join(text.split())).decode(errors="replace")
+    except ValueError:
+        return None
+
+
+def _sorted(flags: dict[str, list[str]], text: str) -> str | None:
+    lines = sorted(text.splitlines())
+    return "".join(line + "\n" for line in (dict.fromkeys(lines) if "-u" in flags else lines))
+
+
+def _cut(flags: dict[str, list[str]], text: str) -> str | None:
+    for flag in ("-f", "-c"):
+        if flags.get(flag):
+            ranges = _ranges(flags[flag][-1])
+            if ranges is None:
+                return None
+            mark = (flags.get("-d") or ["\t"])[-1] or "\t"
+            out = []
+            for line in text.splitlines():
+                items = line.split(mark) if flag == "-f" else list(line)
+                chosen = [x for n, x in enumerate(items, 1) if any(a <= n <= b for a, b in ranges)]
+                out.append((mark if flag == "-f" else "").join(chosen) + "\n")
+            return "".join(out)
+    return None
+
+
+def _ranges(text: str) -> list[tuple[int, int]] | None:
+    found = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d*)(-?)(\d*)", part)
+        if match is None or not (match[1] or match[3]):
+            return None
+        low = int(match[1] or 1)
+        found.append((low, int(match[3] or (10**9 if match[2] else low))))
+    return found
+
+
+_FILTERS = {
+    "cat": _cat,
+    "rev": _rev,
+    "tac": _tac,
+    "head": _head,
+    "tail": _tail,
+    "base64": _base64,
+    "base32": _base32,
+    "xxd": _xxd,
+    "sort": _sorted,
+    "uniq": _cat,
+    "cut": _cut,
+}
+for _name, _valued in {
+    **dict.fromkeys(("cat", "rev", "tac", "base32"), ""),
+    **{"head": "nc", "tail": "nc", "base64": "w", "xxd": "lscg", "sort": "oktST"},
+    **{"uniq": "fsw", "cut": "dfcb", "tr": ""},
+}.items():
+    _reads(_name, _valued)
+
+
+@command("basename", "dirname")
+def pathname(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Part of a path; see `_dirname` for the other part."""
+    flags, operands = options(argv, ["-s"])
+    suffix = flags.get("-s", [""])[-1]
+    if len(operands) == 2 and not flags:
+        operands, suffix = operands[:1], operands[1]
+    return "".join(o.rstrip("/").rsplit("/", 1)[-1].removesuffix(suffix) + "\n" for o in operands)
+
+
+@command("dirname")
+def dirname(shell: Shell, argv: list[str], stdin: str) -> str:
+    """The directory of a path."""
+    return "".join(o.rstrip("/").rpartition("/")[0] or "." for o in argv if o[:1] != "-") + "\n"
+
+
+@command("pwd")
+def pwd(shell: Shell, argv: list[str], stdin: str) -> str:
+    """The working directory."""
+    return shell.world.cwd + "\n"
+
+
+@command("seq")
+def seq(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Numbers."""
+    numbers = [a for a in argv if a.lstrip("-").isdigit()]
+    if len(numbers) != len(argv) or not 1 <= len(numbers) <= 3:
+        return ANY
+    first = int(numbers[0]) if len(numbers) > 1 else 1
+    step, last = (int(numbers[1]) if len(numbers) == 3 else 1) or 1, int(numbers[-1])
+    count = range(first, last + (1 if step > 0 else -1), step)
+    return "".join(f"{n}\n" for n in count) if len(count) <= 20_000 else ANY
+
+
+@command("tee", "sponge")
+def tee(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Writes its input to its operands."""
+    flags, operands = options(argv)
+    append = "-a" in flags or "--append" in flags
+    for operand in operands:
+        for place in places(shell, operand):
+            if place not in ("/dev/null", "/dev/stderr", "/dev/stdout", "/dev/tty"):
+                shell.world.write(place, stdin, append=append)
+    return stdin
+
+
+@command("read", "mapfile", "readarray")
+def read(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Fills variables from a line of input."""
+    flags, names = options(argv, ["-d", "-n", "-N", "-p", "-t", "-u", "-a", "-i"])
+    names = [*names, *flags.get("-a", [])] or ["REPLY"]
+    line = stdin.strip("\n") if "-d" in flags else stdin.split("\n", 1)[0]
+    if not stdin:
+        line = ANY
+    separator = shell.variable("IFS")
+    parts = re.split(f"[{re.escape(separator)}]+", line.strip()) if separator else [line]
+    if len(names) == 1:
+        shell.assign(names[0], " ".join(parts) if "-a" in flags else line)
+        return ""
+    parts = line.strip().split(None, len(names) - 1) if separator == " \t\n" else parts
+    for place, name in enumerate(names):
+        value = parts[place] if place < len(parts) else (ANY if ANY in line else "")
+        if place == len(names) - 1 and len(parts) > len(names):
+            value = " ".join(parts[place:])
+        shell.assign(name, value)
+    return ""
+
+
+@command(
+    *("true", "false", ":", "sleep", "date", "exit", "return", "break", "continue", "shift"),
+    *("wait", "clear", "reset", "yes", "type", "which", "whereis", "hash", "help", "man", "uname"),
+    *("hostname", "whoami", "id", "groups", "tty", "stty", "tput", "nproc", "arch", "uptime"),
+    *("free", "df", "lscpu", "lsb_release", "nvidia-smi", "ulimit", "umask", "times", "history"),
+    *("jobs", "bg", "fg", "disown", "getopts", "let", "factor", "cal", "locale", "ps"),
+    *("top", "htop", "w", "who", "last", "vmstat", "iostat", "ss", "netstat", "bc", "dc"),
+    *("expr", "set", "shopt", "complete", "bind", "trap", "printenv", "mktemp", "test", "["),
+)
+def harmless(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Nothing outside itself."""
+    return ANY
+
+
+@command("mktemp")
+def mktemp(shell: Shell, argv: list[str], stdin: str) -> str:
+    """A new file or directory."""
+    flags, operands = options(argv, ["-p", "--tmpdir"])
+    base = (flags.get("-p") or flags.get("--tmpdir") or ["/tmp"])[-1] or "/tmp"
+    return f"{operands[0].replace('XXX', ANY) if operands else base + '/tmp.' + ANY}\n"
+
+
+@command("trap")
+def trap(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Code that is run when the shell ends."""
+    if len(argv) > 1 and argv[0] not in ("-", "", "-p", "-l"):
+        shell.run(argv[0]) if known(argv[0]) else shell.world.emit(Kind.UNRESOLVED, "code")
+    return ""
+
+
+@command("printenv")
+def printenv(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Shows variables, all of them without a name."""
+    names = [a for a in argv if a[:1] != "-"]
+    for name in names or ["<all>"]:
+        shell.world.emit(Kind.ENVIRONMENT, name)
+    return "".join(shell.variable(name) + "\n" for name in names) if names else ANY
+
+
+@command("set")
+def set_(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Options; `--` sets the arguments; alone it shows all variables."""
+    if not argv:
+        shell.world.emit(Kind.ENVIRONMENT, "<all>")
+    elif "--" in argv:
+        shell.args = argv[argv.index("--") + 1 :]
+    elif argv[0][:1] not in "-+":
+        shell.args = argv
+    return ""

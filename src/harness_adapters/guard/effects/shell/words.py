@@ -1,0 +1,366 @@
+"""From a word of the shell to the fields that it expands to.
+
+Order of expansions as in POSIX (XCU 2.6) and bash: braces, tilde, variables and substitutions,
+splitting, globs, quote removal. Quoted characters carry a LITERAL mark until the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fnmatch import translate
+from typing import Protocol
+
+from tree_sitter import Node
+
+from harness_adapters.guard.effects.holes import (
+    ANY,
+    EITHER,
+    END,
+    LITERAL,
+    MAX_ALTERNATIVES,
+    ONE,
+    OPAQUE,
+    OR,
+    SET,
+    SET_END,
+    SPLIT,
+    STAR,
+    alternatives,
+    choices,
+    degraded,
+    known,
+)
+
+_SPECIAL = re.compile(r"[*?\[\]{},~\\]")
+_PLAIN = re.compile(r"[^*?\[\]{}~\\\ufdd0-\ufdef]*")
+_BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
+_RANGE = re.compile(r"(-?\w+)\.\.(-?\w+)(?:\.\.(-?\d+))?")
+_EXPANSION = re.compile(r"(#|!)?(\w+|[@*#?$!-])(\[[^\]]*\])?(.*)", re.DOTALL)
+_ANSI = re.compile(
+    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))",
+    re.DOTALL,
+)
+_ANSI_NAMES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f"}
+
+
+class Values(Protocol):
+    """What expansions ask the running shell for."""
+
+    def variable(self, name: str) -> str:
+        """Value of a variable or a special parameter; empty when unset."""
+        ...
+
+    def assign(self, name: str, value: str) -> None:
+        """Set a variable."""
+        ...
+
+    def substituted(self, node: Node) -> str:
+        """Output of a command or process substitution."""
+        ...
+
+    def arithmetic(self, text: str) -> str:
+        """Value of an arithmetic expression."""
+        ...
+
+    def text_of(self, source: str) -> str:
+        """A text expanded as within double quotes."""
+        ...
+
+
+def unescaped(text: str) -> str:
+    r"""`$'…'`, and the escapes of `echo -e` and `printf`: `\143`, `\x41`, `\n`."""
+
+    def one(match: re.Match[str]) -> str:
+        hexa, four, eight, octal, control, other = match.groups()
+        if hexa or four or eight:
+            code = int(hexa or four or eight, 16)
+            return chr(code) if code < 0xFDD0 or 0xFDEF < code < 0x110000 else OPAQUE
+        if octal:
+            return chr(int(octal, 8) & 0xFF)
+        if control:
+            return chr(ord(control.upper()) ^ 0x40)
+        return _ANSI_NAMES.get(other, other if other in "\\'\"?" else "\\" + other)
+
+    return _ANSI.sub(one, text) if "\\" in text else text
+
+
+def quoted(text: str) -> str:
+    """`text` with its special characters marked as quoted."""
+    return _SPECIAL.sub(LITERAL + r"\g<0>", text)
+
+
+def split(text: str) -> str:
+    """An unquoted expansion: white space separates fields, braces and tildes stay."""
+    marked = re.sub(r"[{},~\\]", LITERAL + r"\g<0>", text)
+    return re.sub(r"[ \t\n]+", SPLIT, marked)
+
+
+def fields(marked: str) -> list[str]:
+    """Expand braces, split, turn globs into holes, remove the marks."""
+    if _PLAIN.fullmatch(marked):
+        return [marked]
+    found: list[str] = []
+    for word in _braced(marked):
+        for chosen in choices(word):
+            if SPLIT in chosen:
+                found += [_finished(part) for part in chosen.split(SPLIT) if part]
+            else:
+                found.append(_finished(chosen))
+    return found
+
+
+def _braced(word: str) -> list[str]:
+    words = [word]
+    if "{" not in word:
+        return words
+    for _ in range(40):
+        grown: list[str] = []
+        for each in words:
+            match = next((m for m in _BRACES.finditer(each) if _is_open(each, m)), None)
+            if match is None:
+                grown.append(each)
+                continue
+            body = match.group()[1:-1]
+            for item in _items(body):
+                grown.append(each[: match.start()] + item + each[match.end() :])
+        if grown == words:
+            return words
+        if len(grown) > 20_000:
+            return [OPAQUE]
+        words = grown
+    return [OPAQUE]
+
+
+def _is_open(word: str, match: re.Match[str]) -> bool:
+    before = word[match.start() - 1 : match.start()]
+    return before not in (LITERAL, "$")
+
+
+def _items(body: str) -> list[str]:
+    whole = _RANGE.fullmatch(body)
+    if whole and "," not in body:
+        first, last, step = whole.groups()
+        try:
+            low, high = int(first), int(last)
+            by = abs(int(step or 1)) or 1
+            if abs(high - low) // by > 20_000:
+                return [OPAQUE]
+            numbers = range(low, high + 1, by) if low <= high else range(low, high - 1, -by)
+            return [str(n) for n in numbers]
+        except ValueError:
+            if len(first) == len(last) == 1:
+                a, b = ord(first), ord(last)
+                return [chr(c) for c in (range(a, b + 1) if a <= b else range(a, b - 1, -1))]
+    return re.split(rf"(?<!{LITERAL}),", body)
+
+
+def _finished(word: str) -> str:
+    out: list[str] = []
+    index = 0
+    while index < len(word):
+        char = word[index]
+        if char == LITERAL:
+            index += 1
+            out.append(word[index : index + 1])
+        elif char == "\\":
+            index += 1
+            out.append(word[index : index + 1])
+        elif char == "*":
+            out.append(STAR)
+        elif char == "?":
+            out.append(ONE)
+        elif char == "[" and "]" in word[index + 2 :]:
+            end = word.index("]", index + 2)
+            out.append(SET + word[index + 1 : end].replace(LITERAL, "") + SET_END)
+            index = end
+        else:
+            out.append(char)
+        index += 1
+    return "".join(out)
+
+
+class Words:
+    """Expands the words of one shell."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+
+    def fields(self, node: Node) -> list[str]:
+        """Fields that a word becomes: none, one or many."""
+        return fields(self._marked(node))
+
+    def text(self, node: Node) -> str:
+        """A word as one text, without splitting and globs: assignments, here-strings."""
+        marked = self._marked(node).replace(SPLIT, " ")
+        return re.sub(rf"{LITERAL}(.)|\\(.)", r"\1\2", marked, flags=re.DOTALL)
+
+    def _marked(self, node: Node) -> str:
+        handler = _MARKED.get(node.type)
+        return handler(self, node) if handler else self._parts(node, in_quotes=False)
+
+    def _parts(self, node: Node, *, in_quotes: bool) -> str:
+        """Text between the children as it stands, the children expanded."""
+        raw = node.text or b""
+        if not node.child_count:
+            return raw.decode(errors="replace")
+        out: list[str] = []
+        at = node.start_byte
+        for child in node.children:
+            if child.start_byte > at:
+                out.append(self._between(raw, node, at, child.start_byte, in_quotes))
+            out.append(self._quoted_child(child) if in_quotes else self._marked(child))
+            at = child.end_byte
+        if node.end_byte > at:
+            out.append(self._between(raw, node, at, node.end_byte, in_quotes))
+        return "".join(out)
+
+    @staticmethod
+    def _between(raw: bytes, node: Node, start: int, end: int, in_quotes: bool) -> str:
+        text = raw[start - node.start_byte : end - node.start_byte].decode(errors="replace")
+        return quoted(text) if in_quotes else text
+
+    def _quoted_child(self, child: Node) -> str:
+        kind = child.type
+        if kind == '"':
+            return ""
+        text = (child.text or b"").decode(errors="replace")
+        if kind in ("string_content", "heredoc_content"):
+            return quoted(re.sub(r'\\([$`"\\])|\\\n', r"\1", text))
+        if kind in _EXPANDING:
+            return quoted(self._value(child))
+        return quoted(text)
+
+    def _value(self, node: Node) -> str:
+        kind = node.type
+        if kind == "simple_expansion":
+            return self.values.variable((node.text or b"").decode(errors="replace")[1:])
+        if kind == "expansion":
+            return self.parameter((node.text or b"").decode(errors="replace")[2:-1])
+        if kind == "arithmetic_expansion":
+            return self.values.arithmetic((node.text or b"").decode(errors="replace"))
+        return self.values.substituted(node)
+
+    def parameter(self, body: str) -> str:
+        """`${body}` with its operators (bash manual, 3.5.3)."""
+        match = _EXPANSION.fullmatch(body)
+        if match is None:
+            return OPAQUE
+        prefix, name, subscript, rest = match.groups()
+        if prefix == "#" and not rest:
+            value = self.values.variable(name)
+            return str(len(value)) if known(value) else ANY
+        value = self.values.variable(name)
+        if subscript and subscript not in ("[@]", "[*]", "[0]"):
+            value = self._element(value, subscript[1:-1])
+        if prefix == "!":
+            value = self.values.variable(value) if known(value) and value else OPAQUE
+        if not rest:
+            return value
+        return alternatives([self._operated(name, v, rest) for v in choices(value)])
+
+    def _element(self, value: str, index: str) -> str:
+        place = self.values.arithmetic(index)
+        items = value.split(" ")
+        if place.lstrip("-").isdigit() and -len(items) <= int(place) < len(items):
+            return items[int(place)]
+        return alternatives(items) if known(value) else degraded(value)
+
+    def _operated(self, name: str, value: str, rest: str) -> str:
+        operator = rest[:2] if rest[:2] in (":-", ":=", ":+", ":?", "##", "%%", "//") else rest[0]
+        argument = rest[len(operator) :]
+        if operator in (":-", "-", ":=", "="):
+            default = self.values.text_of(argument)
+            if operator in (":=", "=") and not value:
+                self.values.assign(name, default)
+            return value or default
+        if operator in (":+", "+"):
+            return self.values.text_of(argument) if value else ""
+        if operator in (":?", "?"):
+            return value
+        if operator in ("#", "##", "%", "%%"):
+            return _trimmed(value, operator, self.values.text_of(argument))
+        if operator in ("/", "//"):
+            return self._replaced(value, operator, argument)
+        if operator == ":":
+            return self._slice(value, argument)
+        if operator in ("^", ","):
+            change = str.upper if operator == "^" else str.lower
+            if not known(value):
+                return degraded(value)
+            return change(value) if argument[:1] == operator else change(value[:1]) + value[1:]
+        return value if operator == "@" else OPAQUE
+
+    def _replaced(self, value: str, operator: str, argument: str) -> str:
+        old, _, new = re.sub(r"\\/", "\x00", argument).partition("/")
+        old, new = (self.values.text_of(part).replace("\x00", "/") for part in (old, new))
+        if not known(value) or not known(old + new):
+            return degraded(value) if not known(value) else OPAQUE
+        pattern = translate(old).removesuffix(r"\Z").removesuffix(r"\z")
+        return re.sub(pattern, lambda _: new, value, count=0 if operator == "//" else 1)
+
+    def _slice(self, value: str, argument: str) -> str:
+        first, _, length = argument.partition(":")
+        start, size = self.values.arithmetic(first), self.values.arithmetic(length or "0")
+        if not known(value) or not start.lstrip("-").isdigit() or not size.lstrip("-").isdigit():
+            return degraded(value)
+        tail = value[int(start) :]
+        return tail if not length else tail[: int(size)]
+
+
+def _trimmed(value: str, operator: str, pattern: str) -> str:
+    if not known(value) or not known(pattern):
+        if operator[0] == "%" and pattern and value.endswith(pattern):
+            return value[: -len(pattern)]
+        return value if known(pattern) and not pattern.startswith("*/") else degraded(value)
+    matches = re.compile(translate(pattern)).match
+    cuts = range(len(value) + 1)
+    if operator[0] == "#":
+        fits = [cut for cut in cuts if matches(value[:cut])]
+        return value[(max if operator == "##" else min)(fits) :] if fits else value
+    fits = [cut for cut in cuts if matches(value[cut:])]
+    return value[: (min if operator == "%%" else max)(fits)] if fits else value
+
+
+def _raw(words: Words, node: Node) -> str:
+    return (node.text or b"").decode(errors="replace").replace("\\\n", "")
+
+
+def _single(words: Words, node: Node) -> str:
+    return quoted((node.text or b"").decode(errors="replace")[1:-1])
+
+
+def _ansi(words: Words, node: Node) -> str:
+    return quoted(unescaped((node.text or b"").decode(errors="replace")[2:-1]))
+
+
+def _double(words: Words, node: Node) -> str:
+    return words._parts(node, in_quotes=True)
+
+
+def _translated(words: Words, node: Node) -> str:
+    return words._marked(node.children[-1])
+
+
+def _unquoted(words: Words, node: Node) -> str:
+    return split(words._value(node))
+
+
+def _process(words: Words, node: Node) -> str:
+    return quoted(words.values.substituted(node))
+
+
+_EXPANDING = frozenset(
+    {"simple_expansion", "expansion", "command_substitution", "arithmetic_expansion"}
+)
+_MARKED: dict[str, Callable[[Words, Node], str]] = {
+    "word": _raw,
+    "raw_string": _single,
+    "ansi_c_string": _ansi,
+    "string": _double,
+    "heredoc_body": _double,
+    "translated_string": _translated,
+    "process_substitution": _process,
+    **dict.fromkeys(_EXPANDING, _unquoted),
+}
+__all__ = ["EITHER", "END", "MAX_ALTERNATIVES", "OR", "Values", "Words", "fields", "unescaped"]
