@@ -152,13 +152,13 @@ class CompiledRule:
             return touches and any(paths_meet(path, sample) for sample in self.samples)
         return any(self._meets_glob(path, glob) for glob in self.globs)
 
-    @staticmethod
-    def _meets_glob(path: str, glob: str) -> bool:
-        if glob.startswith("/" + ANY) or glob.startswith(ANY):
+    def _meets_glob(self, path: str, glob: str) -> bool:
+        if self.rule.evident or glob.startswith("/" + ANY) or glob.startswith(ANY):
             # A rule for a name anywhere: `*.py` doesn't mean conftest.py, `conf*` does.
             last = path.rsplit("/", 1)[-1]
-            stem = last.rsplit(".", 1)[0] if "." in last else last
-            if not known(last) and len(RESERVED.sub("", stem)) < _EVIDENT:
+            stem = last if last[:1] == "." else last.rsplit(".", 1)[0]
+            spelled_letters = len(RESERVED.sub("", stem))
+            if not known(last) and spelled_letters < (1 if last[:1] == "." else _EVIDENT):
                 return False
         if paths_meet(path, glob):
             return True

@@ -71,6 +71,9 @@ class Rule(_Strict):
     unknown_content: bool = True
     direct: bool = False
     """Only where the call points at the path itself, not at a directory above it."""
+    evident: bool = False
+    """Only where a glob of the call spells part of the name: `conf*`, not `*.py`. Rules for a name
+    anywhere (`**/name`) are always so."""
     wholesale: bool = False
     """Only the directory itself, or everything in it."""
     existing: bool = False

@@ -90,8 +90,11 @@ def quoted(text: str) -> str:
     return _SPECIAL.sub(LITERAL + r"\g<0>", text)
 
 
-def split(text: str) -> str:
-    """An unquoted expansion: white space separates fields, braces and tildes stay."""
+def split(text: str, separators: str = " \t\n") -> str:
+    """An unquoted expansion: `$IFS` separates fields, braces and tildes stay."""
+    if separators != " \t\n" and known(separators):
+        text = re.sub(f"[{re.escape(separators)}]+", SPLIT, text) if separators else text
+        return re.sub(r"[{},~\\]", LITERAL + r"\g<0>", text)
     marked = re.sub(r"[{},~\\]", LITERAL + r"\g<0>", text)
     return re.sub(r"[ \t\n]+", SPLIT, marked)
 
@@ -343,7 +346,7 @@ def _translated(words: Words, node: Node) -> str:
 
 
 def _unquoted(words: Words, node: Node) -> str:
-    return split(words._value(node))
+    return split(words._value(node), words.values.variable("IFS"))
 
 
 def _process(words: Words, node: Node) -> str:
