@@ -12,9 +12,7 @@ def bench(
     attacks: Annotated[
         Path | None, typer.Option(help="JSON lines of calls that must be blocked.")
     ] = None,
-    benign: Annotated[
-        Path | None, typer.Option(help="JSON lines of calls that must pass.")
-    ] = None,
+    benign: Annotated[Path | None, typer.Option(help="JSON lines of calls that must pass.")] = None,
     sequences: Annotated[
         Path | None, typer.Option(help="JSON lines of labelled sequences of calls.")
     ] = None,

@@ -56,9 +56,7 @@ class Score:
 
 def read_rows(path: Path, *, attack: bool) -> list[Row]:
     """Single calls of a corpus. Raises ConfigError with the line that is wrong."""
-    return [
-        Row(_text(row, "id", at), (_call(row, at),), attack) for row, at in _lines(path)
-    ]
+    return [Row(_text(row, "id", at), (_call(row, at),), attack) for row, at in _lines(path)]
 
 
 def read_sequences(path: Path) -> list[Row]:

@@ -33,6 +33,8 @@ END = "\ufddc"
 RESERVED = re.compile("[\ufdd0-\ufdef]")
 _UNBOUNDED = re.compile(f"[{ANY}{OPAQUE}]")
 MAX_ALTERNATIVES = 256
+MAX_TOGETHER = 16_384
+"""Characters of all alternatives of one text; beyond, and beyond their number, it is OPAQUE."""
 
 
 def known(text: str) -> bool:
@@ -67,7 +69,7 @@ def alternatives(values: list[str]) -> str:
         return ""
     if len(unique) == 1:
         return unique[0]
-    if len(unique) > MAX_ALTERNATIVES:
+    if len(unique) > MAX_ALTERNATIVES or sum(map(len, unique)) > MAX_TOGETHER:
         return OPAQUE
     return EITHER + OR.join(unique) + END
 

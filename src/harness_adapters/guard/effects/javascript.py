@@ -33,9 +33,13 @@ from harness_adapters.guard.effects.python.values import (
 from harness_adapters.guard.effects.world import World
 
 _PARSER = Parser(Language(tree_sitter_javascript.language()))
-_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]+)\}|(.))", re.DOTALL)
+_ESCAPE = re.compile(
+    r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]+)\}|(.))", re.DOTALL
+)
 _NAMES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
-_MODULE = re.compile(r"(?:node:)?(fs|fs/promises|child_process|path|os|vm|http|https|net|url|module)")
+_MODULE = re.compile(
+    r"(?:node:)?(fs|fs/promises|child_process|path|os|vm|http|https|net|url|module)"
+)
 _READ = re.compile(
     r"(?:read|open|createReadStream|cp|copy|rename|link|symlink|access|cpSync|copyFile)\w*"
 )
@@ -92,9 +96,7 @@ class _Program:
             self.world.step()
             if child.type in _STATEMENTS:
                 _STATEMENTS[child.type](self, child)
-            elif child.type.endswith(("_statement", "_declaration", "_block", "clause", "body")):
-                self.walk(child)
-            elif child.type in ("program", "export_statement", "switch_case", "class_body"):
+            elif child.type.endswith(("_statement", "_declaration", "_block", "clause", "body")) or child.type in ("program", "export_statement", "switch_case", "class_body"):
                 self.walk(child)
             elif child.type not in ("comment", "formal_parameters", "property_identifier"):
                 self.value(child)
@@ -329,7 +331,10 @@ class _Program:
         if any(isinstance(arg, Ref) and arg.name == "tools" for arg in args):
             world.emit(Kind.UNRESOLVED, "code")
             return DARK
-        if name in ("eval", "Function", "AsyncFunction", "setTimeout", "setInterval") or root == "vm":
+        if (
+            name in ("eval", "Function", "AsyncFunction", "setTimeout", "setInterval")
+            or root == "vm"
+        ):
             if isinstance(first, str):
                 run_javascript(world, text_of(args[-1]) if "Function" in name else text)
             elif name == "eval" or root == "vm" or is_dark(first):
@@ -348,7 +353,9 @@ class _Program:
             world.emit(Kind.NETWORK, host_of(text) if text else ANY)
             return DATA
         if root == "net":
-            host = args[1] if len(args) > 1 else first.get("host") if isinstance(first, dict) else ANY
+            host = (
+                args[1] if len(args) > 1 else first.get("host") if isinstance(first, dict) else ANY
+            )
             world.emit(Kind.NETWORK, text_of(host))
             return DATA
         if name in ("process.kill",):
@@ -439,8 +446,10 @@ class _Program:
             out = run_command(Shell(world), ["node", *map(text_of, args[:1])], "")
         else:
             argv = [text_of(word) for word in [*args[:1], *words]]
-            out = run_shell(world, " ".join(argv)) if settings.get("shell") else run_command(
-                Shell(world), argv or [ANY], ""
+            out = (
+                run_shell(world, " ".join(argv))
+                if settings.get("shell")
+                else run_command(Shell(world), argv or [ANY], "")
             )
         world.cwd = cwd
         return out
@@ -450,8 +459,10 @@ class _Program:
         if name == "join" and isinstance(owner, list):
             return (text_of(args[0]) if args else ",").join(map(text_of, owner))
         if name == "concat":
-            return owner + args[0] if isinstance(owner, list) and isinstance(args[0], list) else (
-                text_of(owner) + "".join(map(text_of, args))
+            return (
+                owner + args[0]
+                if isinstance(owner, list) and isinstance(args[0], list)
+                else (text_of(owner) + "".join(map(text_of, args)))
             )
         if isinstance(owner, list):
             if name == "reverse":

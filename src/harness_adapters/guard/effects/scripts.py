@@ -63,9 +63,7 @@ def run_script(shell: Shell, path: str, argv: list[str], stdin: str, interpreter
     world.emit(Kind.EXECUTE, path)
     text = world.content(path)
     if text is None:
-        if world.written(path):
-            world.emit(Kind.UNRESOLVED, "code")
-        elif not known(path) and path[:1] != "/":
+        if world.written(path) or (not known(path) and path[:1] != "/"):
             world.emit(Kind.UNRESOLVED, "code")
         return ANY
     if not known(text):
@@ -75,9 +73,7 @@ def run_script(shell: Shell, path: str, argv: list[str], stdin: str, interpreter
     return run_source(shell, path, text, argv, stdin, language(path, text, interpreter) or "sh")
 
 
-def run_source(
-    shell: Shell, path: str, text: str, argv: list[str], stdin: str, runner: str
-) -> str:
+def run_source(shell: Shell, path: str, text: str, argv: list[str], stdin: str, runner: str) -> str:
     """Run a text as a program of `runner`."""
     from harness_adapters.guard.effects.javascript import run_javascript
     from harness_adapters.guard.effects.python import run_python
@@ -194,7 +190,10 @@ def run_makefile(
         done.add(name)
         pattern = name if name in recipes else next((r for r in recipes if "%" in r), "")
         wanted += needs.get(pattern, [])
-        lines = [_make_expanded(r, variables | {"@": name}).lstrip("@-+") for r in recipes.get(pattern, [])]
+        lines = [
+            _make_expanded(r, variables | {"@": name}).lstrip("@-+")
+            for r in recipes.get(pattern, [])
+        ]
         for line in lines:
             cwd = shell.world.cwd
             shell.run(line.replace("$$", "$"))

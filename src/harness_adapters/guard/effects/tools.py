@@ -21,7 +21,16 @@ from harness_adapters.guard.effects.world import World
 Arguments: TypeAlias = Mapping[str, object]
 Tool: TypeAlias = Callable[[World, Arguments], "str | None"]
 
-_PATHS = ("path", "filePath", "file_path", "filename", "file", "notebook_path", "target_file", "dir")
+_PATHS = (
+    "path",
+    "filePath",
+    "file_path",
+    "filename",
+    "file",
+    "notebook_path",
+    "target_file",
+    "dir",
+)
 _OLD = ("oldString", "old_string", "oldText", "old_text", "old_str", "old")
 _NEW = ("newString", "new_string", "newText", "new_text", "new_str", "new_source", "new")
 _CONTENTS = ("content", "contents", "text", "data", "file_text")
@@ -158,7 +167,13 @@ def _fetch(world: World, arguments: Arguments) -> None:
 
 
 def _many(value: object) -> list[str]:
-    return [value] if isinstance(value, str) else [str(v) for v in value] if isinstance(value, list) else []
+    return (
+        [value]
+        if isinstance(value, str)
+        else [str(v) for v in value]
+        if isinstance(value, list)
+        else []
+    )
 
 
 def _search_web(world: World, arguments: Arguments) -> None:
@@ -183,7 +198,7 @@ def _javascript(world: World, arguments: Arguments) -> None:
 
 def _process(world: World, arguments: Arguments) -> None:
     """Text typed into a running program: a shell, an interpreter, or an answer to a question."""
-    text = _get(arguments, "data", "input", "text", "stdin", "keys")
+    text = _get(arguments, "data", "input", "text", "stdin", "chars", "keys")
     action = _get(arguments, "action")
     if not text or action in ("list", "poll", "log", "wait", "kill", "close"):
         return
@@ -193,7 +208,9 @@ def _process(world: World, arguments: Arguments) -> None:
         readable = True
     before = dict(world.effects)
     run_shell(world, text)
-    if any(e.kind is Kind.UNRESOLVED and e.target == "syntax" for e in world.effects if e not in before):
+    if any(
+        e.kind is Kind.UNRESOLVED and e.target == "syntax" for e in world.effects if e not in before
+    ):
         if readable:
             world.effects = before
         run_javascript(world, text)
@@ -253,7 +270,9 @@ def _anything(world: World, arguments: Arguments) -> None:
 
 
 TOOLS: dict[str, Tool] = {
-    **dict.fromkeys(("bash", "terminal", "shell", "run_command", "exec_command", "local_shell"), _shell),
+    **dict.fromkeys(
+        ("bash", "terminal", "shell", "run_command", "exec_command", "local_shell"), _shell
+    ),
     **dict.fromkeys(("read", "read_file", "cat", "view", "notebookread", "readfile"), _read),
     **dict.fromkeys(("write", "write_file", "create_file", "writefile"), _write),
     **dict.fromkeys(("edit", "multiedit", "notebookedit", "str_replace", "edit_file"), _edit),
@@ -265,15 +284,31 @@ TOOLS: dict[str, Tool] = {
     **dict.fromkeys(("websearch", "web_search", "image_generate", "text_to_speech"), _search_web),
     **dict.fromkeys(("execute_code", "python", "ipython", "run_python"), _python),
     **dict.fromkeys(("codemode", "code_mode"), _javascript),
-    "process": _process,
+    **dict.fromkeys(("process", "write_stdin"), _process),
     "cronjob": _schedule,
     "schedule": _schedule,
     "vision_analyze": _picture,
-    **dict.fromkeys(("todo", "todowrite", "todoread", "todo_write", "todo_read", "think"), _nothing),
+    **dict.fromkeys(
+        ("todo", "todowrite", "todoread", "todo_write", "todo_read", "think"), _nothing
+    ),
     **dict.fromkeys(("clarify", "question", "askuserquestion", "exitplanmode", "memory"), _nothing),
-    **dict.fromkeys(("task", "agent", "delegate_task", "skill", "skill_view", "skills_list"), _nothing),
+    **dict.fromkeys(
+        (
+            "finish",
+            "submit",
+            "task",
+            "agent",
+            "delegate_task",
+            "skill",
+            "skill_view",
+            "skills_list",
+        ),
+        _nothing,
+    ),
     **dict.fromkeys(("session_search", "bashoutput", "killshell", "killbash", "invalid"), _nothing),
-    **dict.fromkeys(("taskoutput", "taskstop", "toolsearch", "enterplanmode", "lsp", "submit"), _nothing),
+    **dict.fromkeys(
+        ("taskoutput", "taskstop", "toolsearch", "enterplanmode", "lsp", "update_plan"), _nothing
+    ),
     **dict.fromkeys(("taskcreate", "taskupdate", "tasklist", "taskget", "slashcommand"), _nothing),
     "skill_manage": lambda world, arguments: world.emit(Kind.SCHEDULE, "skill"),
     "send_message": _search_web,
@@ -289,7 +324,9 @@ def tool_named(name: str) -> Tool:
     if tool is not None:
         return tool
     spelled = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip()).lower()
-    spelled = re.sub(r"[-\s.:/]+", "_", spelled).removesuffix("_tool").removesuffix("tool").strip("_")
+    spelled = (
+        re.sub(r"[-\s.:/]+", "_", spelled).removesuffix("_tool").removesuffix("tool").strip("_")
+    )
     for each in (spelled, spelled.replace("_", "")):
         if each in TOOLS:
             return TOOLS[each]

@@ -1,11 +1,11 @@
 """Policy: named rules over effects, read from TOML, and the judge that applies them.
 
-    rules.py       the models of a policy file
-    load.py        reading one, and checking the examples in it
-    match.py       whether a rule meets an effect
-    judge.py       `EffectPolicy`: sessions, harnesses, verdicts
-    repair.py      calls as agents mend them
-    defaults.toml  the rules that are shipped
+rules.py       the models of a policy file
+load.py        reading one, and checking the examples in it
+match.py       whether a rule meets an effect
+judge.py       `EffectPolicy`: sessions, harnesses, verdicts
+repair.py      calls as agents mend them
+defaults.toml  the rules that are shipped
 """
 
 from __future__ import annotations

@@ -98,9 +98,7 @@ def _callbacks(program: Program, args: list[Value], kwargs: dict[str, Value]) ->
             program.call(value, [], {}, unknown=True)
 
 
-def _external(
-    program: Program, name: str, args: list[Value], kwargs: dict[str, Value]
-) -> Value:
+def _external(program: Program, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
     from harness_adapters.guard.effects.python.library import effect_of
 
     if name in ("map", "filter") and len(args) >= 2:
@@ -191,9 +189,7 @@ def _reduced(program: Program, args: list[Value]) -> Value:
     return total
 
 
-def _method(
-    program: Program, method: Method, args: list[Value], kwargs: dict[str, Value]
-) -> Value:
+def _method(program: Program, method: Method, args: list[Value], kwargs: dict[str, Value]) -> Value:
     from harness_adapters.guard.effects.python.library import handle_method, path_method
 
     owner, name = method.owner, method.name
@@ -205,7 +201,10 @@ def _method(
         return _on_unknown(program, name, args, kwargs)
     if isinstance(owner, list) and name in ("append", "extend", "insert", "pop", "reverse", "sort"):
         return _list_method(program, owner, name, args)
-    if isinstance(owner, (str, bytes, dict, list, int, float, bytearray)) and name in STRING_METHODS:
+    if (
+        isinstance(owner, (str, bytes, dict, list, int, float, bytearray))
+        and name in STRING_METHODS
+    ):
         return _value_method(program, owner, name, args, kwargs)
     if isinstance(owner, str) and not known(owner):
         return DARK if is_dark(owner) else DATA
@@ -216,9 +215,7 @@ def _method(
     return DARK if is_dark(owner) else DATA
 
 
-def _on_unknown(
-    program: Program, name: str, args: list[Value], kwargs: dict[str, Value]
-) -> Value:
+def _on_unknown(program: Program, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """A method of an object that isn't known; those that write a file say so by their names."""
     from harness_adapters.guard.effects.python.library import READS, WRITES
 

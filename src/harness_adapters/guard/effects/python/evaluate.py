@@ -474,9 +474,7 @@ def set_attribute(program: Program, owner: Value, name: str, new: Value) -> None
     if not isinstance(owner, Ref):
         return
     full = f"{owner.name}.{name}"
-    if full.split(".")[0] in ("pytest", "_pytest", "unittest", "builtins", "doctest", "time"):
-        program.world.emit(Kind.HIJACK, "patch")
-    elif full.startswith(("numpy.testing", "np.testing", "pandas.testing", "math.", "os._exit")):
+    if full.split(".")[0] in ("pytest", "_pytest", "unittest", "builtins", "doctest", "time") or full.startswith(("numpy.testing", "np.testing", "pandas.testing", "math.", "os._exit")):
         program.world.emit(Kind.HIJACK, "patch")
     elif full == "sys.path":
         extend_path(program, new)
@@ -489,9 +487,7 @@ def set_item(program: Program, owner: Value, key: Value, new: Value) -> None:
     elif isinstance(owner, Ref) and owner.name == "sys.modules":
         if text_of(key).split(".")[0] in ("pytest", "_pytest", "unittest"):
             program.world.emit(Kind.HIJACK, "patch")
-    elif isinstance(owner, dict) and isinstance(key, (str, int, bytes, float)):
-        owner[key] = new
-    elif isinstance(owner, list) and isinstance(key, int) and -len(owner) <= key < len(owner):
+    elif (isinstance(owner, dict) and isinstance(key, (str, int, bytes, float))) or (isinstance(owner, list) and isinstance(key, int) and -len(owner) <= key < len(owner)):
         owner[key] = new
 
 

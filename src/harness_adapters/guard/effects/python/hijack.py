@@ -29,9 +29,7 @@ def look_for_hijacks(world: World, tree: ast.Module, *, library: bool) -> None:
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             if node.name in _COMPARISONS and _always(node, node.name):
                 world.emit(Kind.HIJACK, "equal")
-            elif node.name.startswith(("pytest_runtest", "pytest_collection", "pytest_report")):
-                world.emit(Kind.HIJACK, "patch")
-            elif node.name in ("pytest_configure", "pytest_sessionfinish", "pytest_pyfunc_call"):
+            elif node.name.startswith(("pytest_runtest", "pytest_collection", "pytest_report")) or node.name in ("pytest_configure", "pytest_sessionfinish", "pytest_pyfunc_call"):
                 world.emit(Kind.HIJACK, "patch")
     if library and (exits or detects):
         world.emit(Kind.HIJACK, "exit" if exits else "detect")
@@ -51,7 +49,9 @@ def _asks_for_runner(node: ast.Compare) -> bool:
 
 def _always(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     """Whether a comparison returns True (for `__ne__`: False) whatever it is given."""
-    body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    body = [
+        s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+    ]
     if len(body) != 1 or not isinstance(body[0], ast.Return) or name == "__bool__":
         return False
     value = body[0].value

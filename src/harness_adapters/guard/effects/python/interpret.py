@@ -24,6 +24,8 @@ from harness_adapters.guard.effects.python.values import (
 )
 from harness_adapters.guard.effects.world import World
 
+MAX_LOOP_NODES = 6000
+"""Nodes of a loop's body times its turns; beyond them the turns are run as one."""
 MAX_TURNS = 300
 """Of a loop over known values or with a known condition; then its variables are opaque."""
 
@@ -174,7 +176,9 @@ class Program:
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self.assign(node.target, self.value(node.value, env), env)
         elif isinstance(node, ast.AugAssign):
-            made = evaluate.binary(self.value(node.target, env), node.op, self.value(node.value, env))
+            made = evaluate.binary(
+                self.value(node.target, env), node.op, self.value(node.value, env)
+            )
             owner = node.target
             if isinstance(owner, ast.Name) and env.get(owner.id) == Ref("sys.path"):
                 evaluate.extend_path(self, self.value(node.value, env))
@@ -227,6 +231,15 @@ class Program:
         """`for` over each known value, else once over an unknown one."""
         assert isinstance(node, (ast.For, ast.AsyncFor))
         items = evaluate.iterated(self, self.value(node.iter, env))
+        size = sum(1 for _ in ast.walk(node))
+        if size * len(items) > MAX_LOOP_NODES:
+            # All turns at once: the variable may be any of the items, the others anything.
+            for _ in range(2):
+                self.assign(node.target, either(items), env)
+                self.block(node.body, env)
+                self._widen(node, env)
+            self.block(node.orelse, env)
+            return
         for item in items[:MAX_TURNS]:
             self.assign(node.target, item, env)
             self.block(node.body, env)

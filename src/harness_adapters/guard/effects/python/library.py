@@ -173,9 +173,11 @@ def handle_method(
     """A method of an open file or of a process's output."""
     world = program.world
     if name in ("write", "writelines", "writestr", "writetext") and args:
-        content = "".join(text_of(each) for each in iterated(program, args[0])) if (
-            name == "writelines"
-        ) else text_of(args[0])
+        content = (
+            "".join(text_of(each) for each in iterated(program, args[0]))
+            if (name == "writelines")
+            else text_of(args[0])
+        )
         if owner.path:
             path = world.path(owner.path)
             before = world.content(path) or ""
@@ -495,7 +497,9 @@ _EXACT: dict[str, Call] = {
     "os.read": lambda p, a, k: text_of(a[0]) if a else ANY,
     "json.load": lambda p, a, k: DATA,
     "json.dump": lambda p, a, k: (
-        handle_method(p, a[1], "write", [ANY], {}) if len(a) > 1 and isinstance(a[1], Handle) else None
+        handle_method(p, a[1], "write", [ANY], {})
+        if len(a) > 1 and isinstance(a[1], Handle)
+        else None
     ),
     "input": lambda p, a, k: p.stdin.split("\n")[0] if p.stdin else ANY,
 }

@@ -215,7 +215,9 @@ def _registered(program: Program, args: list[Value], kwargs: dict[str, Value]) -
     for value in args:
         if isinstance(value, Function):
             program.call(value, [], {}, unknown=True)
-    if any(isinstance(value, Ref) and re.search(r"_exit|os\.|sys\.exit", value.name) for value in args):
+    if any(
+        isinstance(value, Ref) and re.search(r"_exit|os\.|sys\.exit", value.name) for value in args
+    ):
         program.world.emit(Kind.HIJACK, "exit")
     return None
 

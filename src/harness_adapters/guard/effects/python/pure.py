@@ -120,9 +120,28 @@ CONSTANTS: dict[str, Any] = {
 
 STRING_METHODS = frozenset(
     {
-        *("join", "format", "replace", "lower", "upper", "title", "capitalize", "swapcase", "strip"),
+        *(
+            "join",
+            "format",
+            "replace",
+            "lower",
+            "upper",
+            "title",
+            "capitalize",
+            "swapcase",
+            "strip",
+        ),
         *("lstrip", "rstrip", "split", "rsplit", "splitlines", "translate", "encode", "decode"),
-        *("removeprefix", "removesuffix", "startswith", "endswith", "find", "index", "count", "hex"),
+        *(
+            "removeprefix",
+            "removesuffix",
+            "startswith",
+            "endswith",
+            "find",
+            "index",
+            "count",
+            "hex",
+        ),
         *("isdigit", "isalpha", "partition", "rpartition", "casefold", "expandtabs", "zfill"),
         *("center", "ljust", "rjust", "isupper", "islower", "fromhex", "format_map", "maketrans"),
         *("copy", "keys", "values", "items", "get", "bit_length", "to_bytes", "rfind", "isspace"),

@@ -10,8 +10,8 @@ from tree_sitter import Language, Node, Parser
 
 from harness_adapters.guard.effects.holes import (
     ANY,
-    OPAQUE,
     EITHER,
+    OPAQUE,
     alternatives,
     choices,
     degraded,

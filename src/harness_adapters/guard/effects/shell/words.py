@@ -163,10 +163,7 @@ def _finished(word: str) -> str:
     index = 0
     while index < len(word):
         char = word[index]
-        if char == LITERAL:
-            index += 1
-            out.append(word[index : index + 1])
-        elif char == "\\":
+        if char == LITERAL or char == "\\":
             index += 1
             out.append(word[index : index + 1])
         elif char == "*":

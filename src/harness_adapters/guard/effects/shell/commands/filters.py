@@ -97,11 +97,13 @@ def _substituted(text: str, script: str, flags: dict[str, list[str]]) -> str:
 
 
 _AWK_REACHES = re.compile(
-    r'system\s*\(|getline|\||>\s*(?!=|\s*\d)|\bclose\s*\(|@load|@include|ENVIRON', re.DOTALL
+    r"system\s*\(|getline|\||>\s*(?!=|\s*\d)|\bclose\s*\(|@load|@include|ENVIRON", re.DOTALL
 )
 _AWK_FILE = re.compile(r'(getline\s*(?:\w+\s*)?<|>>?)\s*("(?:[^"\\]|\\.)*"\s*)+')
 _AWK_COMMAND = re.compile(r'system\s*\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\)')
-_AWK_PIPED = re.compile(r'((?:"(?:[^"\\]|\\.)*"\s*)+)\|&?\s*getline|\|&?\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
+_AWK_PIPED = re.compile(
+    r'((?:"(?:[^"\\]|\\.)*"\s*)+)\|&?\s*getline|\|&?\s*((?:"(?:[^"\\]|\\.)*"\s*)+)'
+)
 _AWK_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 

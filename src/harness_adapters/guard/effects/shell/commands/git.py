@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 _PAST = re.compile(r"(?:HEAD|@|main|master)(?:[~^]\d*|\^\{\w*\})*|[0-9a-f]{7,40}(?:[~^]\d*)*|-?\d*")
 _REFLOG = re.compile(r"@\{(?!u\}|upstream\}|push\})|ORIG_HEAD|FETCH_HEAD|MERGE_HEAD|AUTO_MERGE")
-_REMOTE = re.compile(r"(?:refs/)?(?:remotes/|origin/|upstream/|fork/)|refs/(?!heads/(?:main|master)\b)|@\{u")
+_REMOTE = re.compile(
+    r"(?:refs/)?(?:remotes/|origin/|upstream/|fork/)|refs/(?!heads/(?:main|master)\b)|@\{u"
+)
 _LETS_RUN = re.compile(
     r"(?i)(?:core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy)|pager\.\w+"
     r"|diff\.external|sequence\.editor|credential\.helper|(?:diff|merge|filter)\..+\."
@@ -126,13 +128,7 @@ def _revision(shell: Shell, text: str, *, may_be_path: bool = True) -> None:
                 continue
             if name.startswith(ANY) or ("/" not in name and "." in name):
                 continue
-        if _REMOTE.match(name) or name.startswith("tags/"):
-            world.emit(Kind.GIT, "future")
-        elif colon or not may_be_path:
-            world.emit(Kind.GIT, "future")
-        elif not ("/" in name or "." in name or world.exists(world.path(name))):
-            world.emit(Kind.GIT, "future")
-        elif re.fullmatch(r"v?\d+(?:\.\d+)+[\w.-]*", name):
+        if _REMOTE.match(name) or name.startswith("tags/") or colon or not may_be_path or not ("/" in name or "." in name or world.exists(world.path(name))) or re.fullmatch(r"v?\d+(?:\.\d+)+[\w.-]*", name):
             world.emit(Kind.GIT, "future")
 
 
@@ -149,9 +145,9 @@ def _past(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
         if "--no-index" in flags or "-O" in flags or "--open-files-in-pager" in flags:
             paths = paths + operands
     if verb in ("diff", "difftool") and (
-        "--no-index" in flags or len(operands + paths) == 2 and any(
-            (o[:1] in "/~" or o.startswith("..")) for o in operands + paths
-        )
+        "--no-index" in flags
+        or (len(operands + paths) == 2
+        and any((o[:1] in "/~" or o.startswith("..")) for o in operands + paths))
     ):
         paths, operands = operands + paths, []
     for operand in operands:
@@ -266,9 +262,12 @@ def _checkout(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     if source and source != "-":
         _revision(shell, source, may_be_path=False)
     if not paths:
-        if source and source not in ("-", "HEAD", "main", "master", "@") and not (
-            source in world.branches | world.session.branches
-        ) and not ({"-b", "-B", "-c", "-C"} & set(flags)):
+        if (
+            source
+            and source not in ("-", "HEAD", "main", "master", "@")
+            and source not in world.branches | world.session.branches
+            and not ({"-b", "-B", "-c", "-C"} & set(flags))
+        ):
             world.emit(Kind.GIT, "rewind")
         return ANY
     for path in paths:
@@ -350,7 +349,9 @@ def _config(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
         operands = operands[1:]
     if len(operands) > 1 and "--get" not in flags:
         _setting(shell, operands[0], operands[1])
-        if re.fullmatch(r"(?i)core\.(hookspath|fsmonitor|worktree)|include(if.*)?\.path", operands[0]):
+        if re.fullmatch(
+            r"(?i)core\.(hookspath|fsmonitor|worktree)|include(if.*)?\.path", operands[0]
+        ):
             shell.world.emit(Kind.GIT, "internals")
         elif re.match(r"(?i)remote\..*\.(url|fetch)|url\.", operands[0]):
             shell.world.emit(Kind.GIT, "remote")
@@ -393,8 +394,12 @@ def _local(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
 
 _Verb = Callable[["Shell", str, list[str], str], str]
 _VERBS: dict[str, _Verb] = {
-    **dict.fromkeys(("fsck", "unpack-objects", "verify-pack", "cat-file", "count-objects"), _objects),
-    **dict.fromkeys(("show-index", "index-pack", "unpack-file", "pack-objects", "bundle"), _objects),
+    **dict.fromkeys(
+        ("fsck", "unpack-objects", "verify-pack", "cat-file", "count-objects"), _objects
+    ),
+    **dict.fromkeys(
+        ("show-index", "index-pack", "unpack-file", "pack-objects", "bundle"), _objects
+    ),
     **dict.fromkeys(("fast-export", "archive-all", "lost-found", "prune-packed"), _objects),
     **dict.fromkeys(("for-each-ref", "show-ref", "reflog", "show-branch"), _refs),
     **dict.fromkeys(("fetch", "pull", "push", "clone", "ls-remote", "send-email"), _remote),
@@ -403,7 +408,9 @@ _VERBS: dict[str, _Verb] = {
     **dict.fromkeys(("branch", "tag"), _branch),
     **dict.fromkeys(("rm", "mv"), _remove),
     **dict.fromkeys(("apply", "am"), _apply),
-    **dict.fromkeys(("update-ref", "symbolic-ref", "replace", "filter-branch", "pack-refs"), _internals),
+    **dict.fromkeys(
+        ("update-ref", "symbolic-ref", "replace", "filter-branch", "pack-refs"), _internals
+    ),
     **dict.fromkeys(("gc", "prune", "repack", "hash-object", "update-index", "notes"), _local),
     **dict.fromkeys(("bisect", "rebase", "cherry-pick", "merge", "revert"), _running),
     **dict.fromkeys(("add", "commit", "status", "init", "stage"), _local),

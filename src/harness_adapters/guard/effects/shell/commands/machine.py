@@ -37,7 +37,7 @@ def kill(shell: Shell, argv: list[str], stdin: str) -> str:
                 if OPAQUE in pid:
                     shell.world.emit(Kind.PROCESS, "kill-parent")
                 elif pid.startswith(FOUND):
-                    shell.world.emit(Kind.PROCESS, f"kill-line:{pid[len(FOUND):]}")
+                    shell.world.emit(Kind.PROCESS, f"kill-line:{pid[len(FOUND) :]}")
                 else:
                     shell.world.emit(Kind.PROCESS, f"kill:{pid}")
     return ""

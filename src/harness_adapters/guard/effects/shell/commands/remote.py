@@ -149,7 +149,9 @@ def away(shell: Shell, argv: list[str], stdin: str) -> str:
     return ANY
 
 
-@command("aws", "gcloud", "az", "kubectl", "helm", "terraform", "heroku", "gsutil", "huggingface-cli")
+@command(
+    "aws", "gcloud", "az", "kubectl", "helm", "terraform", "heroku", "gsutil", "huggingface-cli"
+)
 def cloud(shell: Shell, argv: list[str], stdin: str) -> str:
     """Clients of services elsewhere."""
     shell.world.emit(Kind.NETWORK, ANY)
@@ -163,7 +165,9 @@ _PIP_VALUED = (
     *("--python-version", "--abi", "--implementation", "--proxy", "--trusted-host", "--cache-dir"),
     *("--default-index", "--index", "-p", "--group", "--extra", "--registry"),
 )
-_NAME = re.compile(r"(@?[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)\s*(?:\[[^\]]*\])?\s*(?:[=<>!~@;].*)?", re.S)
+_NAME = re.compile(
+    r"(@?[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)\s*(?:\[[^\]]*\])?\s*(?:[=<>!~@;].*)?", re.S
+)
 _FETCHING = {
     "pip": ("install", "download", "wheel", "index", "search"),
     "npm": ("install", "i", "add", "ci", "pack", "view", "info", "show", "exec", "update", "v"),

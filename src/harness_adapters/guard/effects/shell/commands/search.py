@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from harness_adapters.guard.effects.holes import ANY, STAR, degraded, from_glob, known
@@ -133,6 +134,7 @@ _GREP_VALUED = (
 def grep(shell: Shell, argv: list[str], stdin: str) -> str:
     """Lines of its operands; -r goes below them. rg, ag and ack always do."""
     is_grep = True
+    pattern = ""
     valued = [v for v in _GREP_VALUED if v not in ("-r", "-E", "-j", "-t", "-T", "-g")]
     flags, operands = options(argv, valued)
     world = shell.world
@@ -144,12 +146,12 @@ def grep(shell: Shell, argv: list[str], stdin: str) -> str:
     if not any(flags.get(f) for f in ("-e", "-f", "--regexp", "--file")) and not (
         {"--files"} & set(flags)
     ):
-        operands = operands[1:]
+        pattern, operands = (operands[:1] or [""])[0], operands[1:]
     recursive = bool({"-r", "-R", "--recursive", "--dereference-recursive"} & set(flags))
     includes = [from_glob(g) for g in flags.get("--include", [])]
     if not operands:
         if not recursive and (stdin or is_grep):
-            return degraded(stdin)
+            return _lines(stdin, flags, pattern)
         operands = ["."]
     texts = []
     for operand in operands:
@@ -170,6 +172,20 @@ def grep(shell: Shell, argv: list[str], stdin: str) -> str:
     return degraded("".join(texts)) if texts else ANY
 
 
+def _lines(text: str, flags: dict[str, list[str]], pattern: str) -> str:
+    """Lines that a filter leaves: those that fit, or all where that can't be told."""
+    if {"-o", "--only-matching"} & set(flags):
+        return degraded(text)
+    if {"-c", "--count", "-q", "--quiet"} & set(flags):
+        return ANY if "-c" in flags else ""
+    simple = re.fullmatch(r"[\w\s/.-]+", pattern) is not None
+    if not known(text) or not simple or {"-A", "-B", "-C", "-i"} & set(flags):
+        return text
+    keep = "-v" not in flags
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if (re.search(pattern, line) is not None) is keep)
+
+
 def _searcher(name: str) -> None:
     @command(name)
     def search(shell: Shell, argv: list[str], stdin: str) -> str:
@@ -182,7 +198,7 @@ def _searcher(name: str) -> None:
         if not ({"--files", "-e", "-f", "--regexp", "--file"} & set(flags)):
             operands = operands[1:]
         if not operands and stdin:
-            return degraded(stdin)
+            return _lines(stdin, flags, "*")
         kind = Kind.LIST if "--files" in flags else Kind.READ
         found = [place for o in operands or ["."] for place in places(shell, o)]
         for place in found:

@@ -118,7 +118,7 @@ def _reads(name: str, valued: str) -> None:
         text = read_all(shell, sources) if sources else stdin
         made = _FILTERS[name](flags, text) if known(text) and len(text) < MAX_TEXT else None
         if made is None:
-            made = text if name in ("cat", "tac", "head", "tail", "sort") else printed(text)
+            made = text if name in ("cat", "tac", "head", "tail", "sort", "uniq") else printed(text)
         if output:
             shell.world.write(output, made)
             return ""

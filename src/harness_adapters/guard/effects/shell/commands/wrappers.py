@@ -206,9 +206,7 @@ def typed(shell: Shell, argv: list[str], stdin: str) -> str:
     return ANY
 
 
-def run_path(
-    shell: Shell, path: str, argv: list[str], stdin: str, *, interpreter: str = ""
-) -> str:
+def run_path(shell: Shell, path: str, argv: list[str], stdin: str, *, interpreter: str = "") -> str:
     """Run a file: by its first line, or by `interpreter`. Unknown contents are the task's own.
 
     Contents that this session wrote and that aren't known are unresolved.
