@@ -32,6 +32,7 @@ END = "\ufddc"
 
 RESERVED = re.compile("[\ufdd0-\ufdef]")
 _UNBOUNDED = re.compile(f"[{ANY}{OPAQUE}]")
+_WRITTEN = {ord(STAR): "*", ord(ONE): "?", ord(SET): "[", ord(SET_END): "]"}
 MAX_ALTERNATIVES = 256
 MAX_TOGETHER = 16_384
 """Characters of all alternatives of one text; beyond, and beyond their number, it is OPAQUE."""
@@ -60,6 +61,11 @@ def from_glob(pattern: str) -> str:
     text = pattern.replace("**/", ANY + "/").replace("**", ANY)
     text = text.replace("*", STAR).replace("?", ONE)
     return re.sub(r"\[([^\]/]+)\]", rf"{SET}\1{SET_END}", text)
+
+
+def as_written(text: str) -> str:
+    """Globs as they were written, where a program takes them for something else."""
+    return text.translate(_WRITTEN)
 
 
 def alternatives(values: list[str]) -> str:

@@ -46,6 +46,7 @@ _READ = re.compile(
 _WRITE = re.compile(r"(?:write|append|createWriteStream|mkdir|truncate|chmod|chown|utimes)\w*")
 _DELETE = re.compile(r"(?:rm|unlink|rmdir|rename)\w*")
 _LIST = re.compile(r"(?:readdir|stat|lstat|exists|opendir|watch|realpath)\w*")
+_KNOWN = ("console", "Math", "JSON", "Object", "Array", "String", "Number", "Promise", "path")
 _FRAMES = ("prepareStackTrace", "captureStackTrace")
 
 
@@ -368,10 +369,24 @@ class _Program:
             return world.scope.home
         if name in ("Bun.file", "Deno.readTextFile", "Deno.readFile", "Deno.open"):
             return world.read(text)
+        if not root.startswith(_KNOWN):
+            self.elsewhere(last, args)
         if root in ("Reflect", "Proxy") or (root == "process" and last in ("binding", "dlopen")):
             world.emit(Kind.UNRESOLVED, "code")
             return DARK
         return self.worked_out(name, args)
+
+    def elsewhere(self, name: str, args: list[Value]) -> None:
+        """A function of a value that isn't known: by its name, and by paths that it is given."""
+        if _READ.fullmatch(name) or _WRITE.fullmatch(name) or name.startswith(("unlink", "rmSync")):
+            if name not in ("open", "copy", "rename", "write", "append", "access") and args:
+                self.file(name, args)
+        elif re.fullmatch(r"(?:exec|spawn|execFile)(?:Sync)?", name) and args:
+            if isinstance(args[0], str):
+                self.child(name, args)
+        for arg in args:
+            if isinstance(arg, str) and arg.startswith(("/", "~/", "../")) and "\n" not in arg:
+                self.world.emit(Kind.READ, self.world.path(arg))
 
     def worked_out(self, name: str, args: list[Value]) -> Value:
         """Functions of the language that only make text."""
@@ -470,6 +485,8 @@ class _Program:
             if name == "push":
                 owner += args
             return DARK if is_dark(owner) or is_concrete(owner) else DATA
+        if isinstance(owner, Unknown):
+            self.elsewhere(name, args)
         if isinstance(owner, str):
             return self.text_method(owner, name, args)
         return DARK if is_dark(owner) else DATA

@@ -61,7 +61,7 @@ def apply_diff(
     from harness_adapters.guard.effects.scripts import written_code
 
     if not known(text):
-        world.emit(Kind.WRITE, world.cwd + "/" + ANY, existing=True)
+        world.emit(Kind.WRITE, world.cwd + "/" + ANY)
         return
     added: dict[str, list[str]] = {}
     current = old = ""

@@ -32,6 +32,7 @@ _ON_PATHS = frozenset({Kind.READ, Kind.WRITE, Kind.DELETE, Kind.EXECUTE})
 _SEARCH_PATHS = frozenset({"PYTHONPATH", "NODE_PATH", "PERL5LIB", "RUBYLIB", "LD_LIBRARY_PATH"})
 _RUN_AT_START = frozenset({"BASH_ENV", "ENV", "PYTHONSTARTUP", "LD_PRELOAD", "LD_AUDIT"})
 _PROC_ROOT = re.compile(r"/proc/[^/]+/root(?=/|$)")
+_OTHER_ROOT = re.compile(r"/proc/[\d*]+/root(?=/|$)")
 _PROC_CWD = re.compile(r"/proc/(?:self|thread-self|\$\$|\d+)/cwd(?=/|$)")
 
 
@@ -171,6 +172,8 @@ class World:
                 return text if len(text) == 1 else text[0] + posixpath.normpath("/" + text[1:])
             text = (self.cwd if cwd is None else cwd) + "/" + text
         if "/proc/" in text:
+            if _OTHER_ROOT.search(text):
+                self.emit(Kind.ESCAPE, "root of another process")
             text = _PROC_CWD.sub(self.cwd, _PROC_ROOT.sub("/", text))
         text = self._followed(text) if self._has_links() else posixpath.normpath(text)
         return "/" + text.lstrip("/") if text.startswith("//") else text

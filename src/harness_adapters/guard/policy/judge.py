@@ -68,6 +68,8 @@ class EffectPolicy:
             verdict = self._judged(call, remembered)
         except (OutOfBudget, RecursionError, MemoryError):
             verdict = Verdict(Decision.BLOCK, "unresolved", "the call is too large to be judged")
+        except Exception as error:  # fail closed: what the analysis can't take is never allowed
+            verdict = Verdict(Decision.BLOCK, "guard-error", f"{type(error).__name__}: {error}"[:200])
         if verdict.decision is Decision.BLOCK:
             remembered.blocks += self._counts(verdict.rule)
         elif remembered.blocks >= self.policy.breaker.blocks and verdict is ALLOWED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import operator
 import re
 from collections.abc import Callable
@@ -86,6 +87,8 @@ def _name(program: Program, node: Any, env: dict[str, Value]) -> Value:
     except KeyError:
         if node.id == "__file__":
             return program.name or "<string>"
+        if program.stars and not hasattr(builtins, node.id):
+            return either([Ref(f"{module}.{node.id}") for module in program.stars])
         return CONSTANTS.get(node.id, Ref(node.id))
 
 

@@ -43,6 +43,8 @@ class Program:
         self.called: set[int] = set()
         self.functions: list[Function] = []
         self.returns: list[list[Value]] = []
+        self.stars: list[str] = []
+        """Modules all of whose names are imported."""
         self.path: list[str] = []
         """Directories that the program adds to sys.path."""
 
@@ -197,6 +199,10 @@ class Program:
             found = evaluate.import_module(self, module)
             for alias in node.names:
                 name = alias.asname or alias.name
+                if name == "*":
+                    self.stars.append(module)
+                    env.update(found or {})
+                    continue
                 full = f"{module}.{alias.name}" if module else alias.name
                 if found and alias.name in found:
                     env[name] = found[alias.name]

@@ -25,6 +25,8 @@ from harness_adapters.guard.effects.world import World
 _PARSER = Parser(Language(tree_sitter_bash.language()))
 _ARITHMETIC = re.compile(r"[\d\s()+*/%<>=!&|^~-]*")
 _NETWORK_FILE = re.compile(r"/dev/(?:tcp|udp)/([^/]+)(?:/|$)")
+_READ_FILE = re.compile(r"\$\(\s*<(?![<(])")
+_READ_WRITE = re.compile(r"(?<=[\s;&|])(\d*)<>(?=\s*[\w/.~$\"'])")
 _SILENT = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
 PROCESS_FILE = "/dev/fd/substitution"
 """Stands for `<(…)`; a number makes each of them a file of its own."""
@@ -56,10 +58,16 @@ class Shell:
         self.words = Words(self)
         self._substitutions = 0
         self.stdin = ""
+        self.last_word = ""
+        """`$_`"""
 
     def run(self, source: str, stdin: str = "") -> str:
         """Run a whole program; an unreadable one is unresolved."""
         root = _PARSER.parse(source.encode(errors="replace")).root_node
+        if root.has_error:
+            # Two forms that the grammar lacks, in words that mean the same to the analysis.
+            mended = _READ_WRITE.sub(r"\1<", _READ_FILE.sub("$(cat <", source))
+            root = _PARSER.parse(mended.encode(errors="replace")).root_node
         if root.has_error:
             self.world.emit(Kind.UNRESOLVED, "syntax")
             return ANY
@@ -89,6 +97,8 @@ class Shell:
             }[name]
         if name in ("#", "?", "$", "!", "-", "RANDOM", "LINENO", "SECONDS", "UID", "PATH"):
             return ANY
+        if name == "_":
+            return self.last_word
         if name == "PPID":
             return OPAQUE
         if name in self.world.session.env:
@@ -413,7 +423,9 @@ class Shell:
     def test(self, node: Node, stdin: str) -> str:
         """`[ … ]` and `[[ … ]]`: substitutions inside are run, nothing else."""
         for child in node.named_children:
-            if child.type in _SUBSTITUTING:
+            if child.type == "word":
+                self.last_word = self.words.text(child)
+            elif child.type in _SUBSTITUTING:
                 self.words.fields(child)
             elif child.named_child_count:
                 self.test(child, stdin)
@@ -422,6 +434,10 @@ class Shell:
     def nothing(self, node: Node, stdin: str) -> str:
         """Comments and the words of a `for ((…))`."""
         return self.test(node, stdin)
+
+    def from_file(self, node: Node, stdin: str) -> str:
+        """`$(< file)`: its contents."""
+        return self.open_redirects([node], stdin)[0]
 
     def inner(self, node: Node, stdin: str) -> str:
         """`{ … }`, lists, `do … done`, `! command`."""
@@ -449,6 +465,7 @@ _STATEMENTS: dict[str, Callable[[Shell, Node, str], str]] = {
     "c_style_for_statement": Shell.repeat,
     "function_definition": Shell.define,
     "test_command": Shell.test,
+    "file_redirect": Shell.from_file,
     "comment": Shell.nothing,
     "program": Shell.inner,
 }

@@ -238,7 +238,11 @@ class Words:
         if kind == "expansion":
             return self.parameter((node.text or b"").decode(errors="replace")[2:-1])
         if kind == "arithmetic_expansion":
-            return self.values.arithmetic((node.text or b"").decode(errors="replace"))
+            text = (node.text or b"").decode(errors="replace")
+            if "`" in text or "$(" in text[2:]:
+                self._parts(node, in_quotes=False)
+                return ANY
+            return self.values.arithmetic(text)
         return self.values.substituted(node)
 
     def parameter(self, body: str) -> str:

@@ -46,6 +46,7 @@ def run_command(shell: Shell, argv: list[str], stdin: str) -> str:
     if name in shell.functions:
         return shell.call_function(name, argv[1:], stdin)
     shell.stdin = stdin
+    shell.last_word = argv[-1]
     handler = COMMANDS.get(canonical(name))
     if "/" in name or name.startswith("~"):
         path = world.path(name)

@@ -76,7 +76,7 @@ def copy(shell: Shell, argv: list[str], stdin: str) -> str:
             return ""
     for word in argv:
         host, colon, rest = word.partition(":")
-        if colon and "/" not in host and word[:1] != "-" and rest:
+        if colon and "/" not in host and word[:1] != "-" and (rest or "@" in host or "." in host):
             shell.world.emit(Kind.NETWORK, host.rsplit("@", 1)[-1].lower())
     if "--delete" in argv:
         shell.world.emit(Kind.DELETE, shell.world.path(argv[-1]), recursive=True)

@@ -290,6 +290,8 @@ def patch(shell: Shell, argv: list[str], stdin: str) -> str:
         world.cwd = world.path(directory)
     inputs = flags.get("-i", []) + flags.get("--input", []) + operands[1:2]
     text = read_all(shell, inputs) if inputs else stdin
+    if not known(text) and any(world.written(world.path(path)) for path in inputs):
+        world.emit(Kind.UNRESOLVED, "code")
     for operand in operands[:1] + flags.get("-o", []):
         world.write(operand, None, existing=True)
     strip = (flags.get("-p") or ["0"])[-1]

@@ -34,10 +34,17 @@ _LETS_RUN = re.compile(
     r"|uploadpack\.packobjectshook|gpg\.(?:\w+\.)?program|interactive\.difffilter|alias\..+)"
 )
 _VALUED = (
-    *("-L", "-n", "-m", "-S", "-G", "-O", "-U", "-b", "-B", "-s", "-F", "-c", "-C", "-e", "-f"),
-    *("--author", "--since", "--until", "--grep", "--message", "--file", "--format", "--source"),
-    *("--pathspec-from-file", "--output", "--exec", "-x", "--max-count"),
+    *("-L", "-n", "-S", "-G", "-O", "-U", "--author", "--since", "--until", "--grep", "--message"),
+    *("--file", "--format", "--source", "--pathspec-from-file", "--output", "--exec"),
+    "--max-count",
 )
+_VALUED_BY_VERB = {
+    "commit": ("-m", "-F", "-c", "-C", "-t"),
+    "grep": ("-e", "-f", "-m", "-A", "-B", "-C"),
+    "clean": ("-e",),
+    "merge": ("-m", "-s", "-X", "-F"),
+    "stash": ("-m",),
+}
 
 
 @command("git")
@@ -66,6 +73,8 @@ def git(shell: Shell, argv: list[str], stdin: str) -> str:
                     aliases[key[6:]] = setting
                 else:
                     _setting(shell, key, setting)
+            elif name == "--work-tree":
+                world.cwd = world.path(value)
             elif name == "--git-dir":
                 world.read(value, recursive=True)
         for name in ("GIT_PAGER", "GIT_EDITOR", "GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "PAGER"):
@@ -103,13 +112,16 @@ def _setting(shell: Shell, key: str, value: str) -> None:
         shell.run(value.lstrip("!"))
 
 
-def _split(argv: list[str]) -> tuple[dict[str, list[str]], list[str], list[str]]:
+def _split(
+    argv: list[str], verb: str = ""
+) -> tuple[dict[str, list[str]], list[str], list[str]]:
     """Options, operands before `--`, and paths after it."""
+    valued = (*_VALUED, *_VALUED_BY_VERB.get(verb, ()))
     if "--" in argv:
         at = argv.index("--")
-        flags, operands = options(argv[:at], _VALUED)
+        flags, operands = options(argv[:at], valued)
         return flags, operands, argv[at + 1 :]
-    flags, operands = options(argv, _VALUED)
+    flags, operands = options(argv, valued)
     return flags, operands, []
 
 
@@ -137,7 +149,7 @@ _ALL = ("--all", "--branches", "--remotes", "--tags", "--glob", "--reflog", "--w
 
 def _past(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     """Verbs that only look: log, show, diff, blame, grep, …"""
-    flags, operands, paths = _split(argv)
+    flags, operands, paths = _split(argv, verb)
     if set(_ALL) & set(flags) and not (verb == "describe"):
         shell.world.emit(Kind.GIT, "future")
     if verb == "grep":
@@ -150,8 +162,12 @@ def _past(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
         and any((o[:1] in "/~" or o.startswith("..")) for o in operands + paths))
     ):
         paths, operands = operands + paths, []
-    for operand in operands:
-        _revision(shell, operand)
+    if verb == "worktree":
+        operands = operands[2:] if operands[:1] == ["add"] else []
+    for place, operand in enumerate(operands):
+        # After a revision, a bare word is a path.
+        if not (place and re.fullmatch(r"[\w-]+", operand) and verb != "show"):
+            _revision(shell, operand)
         if operand[:1] in "/~" or operand.startswith(".."):
             paths = [*paths, operand]
     for path in paths:
@@ -171,7 +187,7 @@ def _past(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
 
 def _objects(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     """Verbs below the refs: every object, whoever points at it."""
-    flags, operands, _ = _split(argv)
+    flags, operands, _ = _split(argv, verb)
     reaches_all = verb != "cat-file" or any("batch" in flag for flag in flags)
     if reaches_all:
         shell.world.emit(Kind.GIT, "objects")
@@ -188,7 +204,7 @@ def _refs(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
 
 
 def _rev_list(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
-    flags, operands, paths = _split(argv)
+    flags, operands, paths = _split(argv, verb)
     if "--max-parents" in flags and "HEAD" in operands:
         return "0000000"
     return _past(shell, verb, argv, stdin)
@@ -196,7 +212,7 @@ def _rev_list(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
 
 def _remote(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     """Verbs that speak to a remote."""
-    flags, operands, _ = _split(argv)
+    flags, operands, _ = _split(argv, verb)
     world = shell.world
     if verb == "clone" and operands and "://" not in operands[0] and ":" not in operands[0]:
         world.read(operands[0], recursive=True)
@@ -290,7 +306,7 @@ def _looks_like_path(shell: Shell, word: str) -> bool:
 
 def _reset(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     """Moves HEAD; --hard takes the working tree along."""
-    flags, operands, paths = _split(argv)
+    flags, operands, paths = _split(argv, verb)
     for operand in operands:
         _revision(shell, operand)
     target = operands[0] if operands else "HEAD"
@@ -303,7 +319,7 @@ def _reset(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
 
 def _clean(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     """Removes what isn't tracked."""
-    flags, operands, paths = _split(argv)
+    flags, operands, paths = _split(argv, verb)
     if {"-n", "--dry-run"} & set(flags):
         return ANY
     for path in [*operands, *paths]:
@@ -315,7 +331,7 @@ def _clean(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
 
 def _remove(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     """`git rm` and `git mv`."""
-    flags, operands, paths = _split(argv)
+    flags, operands, paths = _split(argv, verb)
     if verb == "mv":
         from harness_adapters.guard.effects.shell.commands.files import move
 
@@ -335,6 +351,10 @@ def _apply(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     if verb == "apply" and {"--check", "--stat", "--numstat", "--summary"} & set(flags):
         return ANY
     strip = (flags.get("-p") or ["1"])[-1]
+    for path in operands:
+        place = shell.world.path(path)
+        if shell.world.written(place) and not known(shell.world.content(place) or ANY):
+            shell.world.emit(Kind.UNRESOLVED, "code")
     for text in [shell.world.read(o) for o in operands if o != "-"] or [stdin]:
         apply_diff(shell.world, text, int(strip) if strip.isdigit() else 1)
     return ANY
@@ -383,12 +403,13 @@ def _stash(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
 
 
 def _local(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
-    """Verbs on the index and on own commits."""
-    flags, _, _ = _split(argv)
-    if verb == "commit":
-        for path in flags.get("-F", []) + flags.get("--file", []):
-            if path != "-":
-                shell.world.read(path)
+    """Verbs on the index and on own commits; what lies elsewhere is read."""
+    flags, operands, paths = _split(argv, verb)
+    files = flags.get("-F", []) + flags.get("--file", [])
+    elsewhere = [o for o in operands + paths if o[:1] in "/~" or o.startswith("..")]
+    for path in [*files, *elsewhere] + (operands if verb == "hash-object" else []):
+        if path != "-":
+            shell.world.read(path, recursive=verb == "add")
     return ANY
 
 

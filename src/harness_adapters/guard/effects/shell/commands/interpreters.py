@@ -126,7 +126,8 @@ def node(shell: Shell, argv: list[str], stdin: str) -> str:
     if argv[:1] in (["run"], ["x"], ["eval"], ["test"]):
         verb, argv = argv[0], argv[1:]
         if verb == "eval":
-            return run_javascript(shell.world, " ".join(argv))
+            run_javascript(shell.world, " ".join(argv))
+            return ANY
         if verb == "x":
             return nested(shell, argv, stdin)
     valued = ["-e", "-p", "--eval", "--print", "-r", "--require", "--import", "-pe", "--loader"]
@@ -173,6 +174,8 @@ def _interpreter(name: str, texts: tuple[str, ...], valued: tuple[str, ...]) -> 
     def run(shell: Shell, argv: list[str], stdin: str) -> str:
         """A language that isn't modelled: its text may only work on what it is given."""
         flags, words = options(argv, [*texts, *valued], stop=name != "perl")
+        if name == "gdb" and ({"-p", "--pid"} & set(flags) or "attach" in " ".join(argv)):
+            shell.world.emit(Kind.ESCAPE, "ptrace")
         program = "\n".join(value for flag in texts for value in flags.get(flag, []))
         world = shell.world
         if not program:
@@ -186,7 +189,7 @@ def _interpreter(name: str, texts: tuple[str, ...], valued: tuple[str, ...]) -> 
             program = stdin
         judge_text(shell, name, program)
         read_all(shell, words)
-        if name == "perl" and any(f.startswith("-i") or f == "-pi" for f in flags):
+        if name in ("perl", "ruby") and any(re.match(r"-\w*i", flag) for flag in flags):
             for word in words:
                 for place in places(shell, word):
                     world.write(place, None, existing=True)

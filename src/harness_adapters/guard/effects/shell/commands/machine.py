@@ -81,6 +81,8 @@ def halt(shell: Shell, argv: list[str], stdin: str) -> str:
 )
 def escape(shell: Shell, argv: list[str], stdin: str) -> str:
     """Another root, namespace or machine, from which paths mean something else."""
+    if not argv or argv[0] in ("--version", "-V", "--help", "version", "images", "ps", "info"):
+        return ANY
     shell.world.emit(Kind.ESCAPE, "namespace")
     words = [w for w in argv if w[:1] != "-"]
     while words and ("/" not in words[0] or words[0].startswith("/")) and words[0] not in ("sh",):

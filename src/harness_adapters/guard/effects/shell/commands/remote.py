@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from harness_adapters.guard.effects.holes import ANY
+from harness_adapters.guard.effects.holes import ANY, as_written
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.shell.commands.table import (
     command,
@@ -30,7 +30,16 @@ _CURL_VALUED = (
 )
 
 
-@command("curl", "wget", "http", "https", "xh", "aria2c", "axel", "lynx", "links", "w3m", "httpie")
+@command("wget")
+def wget(shell: Shell, argv: list[str], stdin: str) -> str:
+    """As curl, but -O names the file."""
+    words = ["-o" if a == "-O" else "-o" + a[2:] if re.match(r"-O.", a) else a for a in argv]
+    words = [re.sub(r"^-([a-zA-Z]*)O$", r"-\1o", a) for a in words]
+    words = [re.sub(r"^--output-document=", "--output=", a) for a in words]
+    return curl(shell, words, stdin)
+
+
+@command("curl", "http", "https", "xh", "aria2c", "axel", "lynx", "links", "w3m", "httpie")
 def curl(shell: Shell, argv: list[str], stdin: str) -> str:
     """Fetches URLs; may send files and write what it gets."""
     world = shell.world
@@ -135,6 +144,8 @@ def lookup(shell: Shell, argv: list[str], stdin: str) -> str:
 @command("ssh", "mosh", "autossh", "ssh-copy-id", "socat", "rclone", "s3cmd", "gh", "glab", "hub")
 def away(shell: Shell, argv: list[str], stdin: str) -> str:
     """Reaches a host that its arguments or settings name."""
+    if not argv or argv[0] in ("-V", "--version", "--help", "version"):
+        return ANY
     _, operands = options(argv, ["-p", "-i", "-l", "-o", "-L", "-R", "-D", "-F", "-J"], stop=True)
     found = False
     for word in operands[:2]:
@@ -206,6 +217,7 @@ def packages(shell: Shell, manager: str, argv: list[str]) -> str:
 
 def _package(shell: Shell, manager: str, text: str) -> None:
     world = shell.world
+    text = as_written(text)
     if not text or text.startswith(("-r ", "-c ", "--")):
         return
     if "://" in text or text.startswith(("git@", "git+", "github:", "gitlab:")):
@@ -252,6 +264,8 @@ def npm(shell: Shell, argv: list[str], stdin: str) -> str:
     flags, words = options(argv, ["--prefix", "-C", "--registry", "-w", "-p"], stop=True)
     for value in flags.get("--registry", []):
         network(shell, value)
+    for directory in flags.get("--prefix", []) + flags.get("-C", []):
+        shell.world.cwd = shell.world.path(directory)
     verb = words[0] if words else ""
     if verb in ("test", "t", "start", "stop", "restart", "run", "run-script", "tst"):
         name = (words[1:2] or [""])[0] if verb.startswith("run") else verb
