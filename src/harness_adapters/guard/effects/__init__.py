@@ -7,15 +7,17 @@ wrote (`world.py`). What can't be worked out is an effect as well.
     tools.py        which tool does what, for each agent
     shell/          bash, by tree-sitter; one file of commands for each field of work
     python/         Python, by ast
-    javascript.py   JavaScript, by tree-sitter
+    javascript/     JavaScript, by tree-sitter
     scripts.py      files that are run: scripts, Makefiles, package.json
     patches.py      unified diffs and V4A
+    tree.py         the files that the task came with
     holes.py        text of which parts are unknown
 """
 
 from __future__ import annotations
 
 from harness_adapters.guard.effects.kinds import Effect, Kind
-from harness_adapters.guard.effects.world import DirectoryTree, Scope, Session, Tree, World
+from harness_adapters.guard.effects.tree import DirectoryTree, Tree
+from harness_adapters.guard.effects.world import Scope, Session, World
 
 __all__ = ["DirectoryTree", "Effect", "Kind", "Scope", "Session", "Tree", "World"]

@@ -39,8 +39,7 @@ def apply_v4a(world: World, text: str) -> None:
         before = world.content(place)
         made = _edited(before, lines) if verb == "Update" and before is not None else whole
         world.emit(Kind.WRITE, place, existing=verb == "Update", content=lines)
-        if not world.deferred:
-            world._files[place] = made if made is not None else None
+        world.remember(place, made)
         written_code(world, place, lines if made is None else made)
     if not found:
         apply_diff(world, text, 0, guess=True)
@@ -111,7 +110,6 @@ def _each(
             continue
         place = world.path(name)
         world.emit(Kind.WRITE, place, existing=True, content=content)
-        if not world.deferred:
-            world._files[place] = None if world.content(place) is None else ANY
+        world.remember(place, None if world.content(place) is None else ANY)
         places.append(place)
     return places

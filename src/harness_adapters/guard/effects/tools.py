@@ -115,7 +115,7 @@ def _edit(world: World, arguments: Arguments) -> None:
         if text is not None:
             text = text.replace(old, new, 1) if old and old in text else text + "\n" + new
     if text is not None:
-        world._files[place] = text
+        world.remember(place, text)
         written_code(world, place, text)
 
 

@@ -7,8 +7,6 @@ import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Protocol
 
 from harness_adapters.guard.effects.holes import (
     ANY,
@@ -19,6 +17,7 @@ from harness_adapters.guard.effects.holes import (
     known,
 )
 from harness_adapters.guard.effects.kinds import Effect, Kind
+from harness_adapters.guard.effects.tree import Tree
 
 MAX_STEPS = 50_000
 """Commands and statements of one call; beyond them the call is unresolved."""
@@ -34,26 +33,6 @@ _RUN_AT_START = frozenset({"BASH_ENV", "ENV", "PYTHONSTARTUP", "LD_PRELOAD", "LD
 _PROC_ROOT = re.compile(r"/proc/[^/]+/root(?=/|$)")
 _OTHER_ROOT = re.compile(r"/proc/[\d*]+/root(?=/|$)")
 _PROC_CWD = re.compile(r"/proc/(?:self|thread-self|\$\$|\d+)/cwd(?=/|$)")
-
-
-class Tree(Protocol):
-    """The files of the task as the agent finds them. Paths are absolute, as the agent sees them."""
-
-    def read(self, path: str) -> str | None:
-        """Text of a file; None where there is none."""
-        ...
-
-    def exists(self, path: str) -> bool:
-        """Whether a file or directory lies there."""
-        ...
-
-    def link(self, path: str) -> str | None:
-        """Target of a symbolic link."""
-        ...
-
-    def glob(self, pattern: str) -> list[str]:
-        """Paths that fit a pattern with holes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,10 +242,14 @@ class World:
             if before is None and (self.written(path) or self.exists(path) is not False):
                 before = ANY if self.written(path) else ""
             content = (before or "") + content
+        self.remember(path, content)
+        return path
+
+    def remember(self, path: str, content: str | None) -> None:
+        """Contents of a resolved path from now on; code that isn't run yet changes nothing."""
         if not self.deferred:
             self._files[path] = content
             self._gone.discard(path)
-        return path
 
     def delete(self, text: str, *, recursive: bool = False) -> None:
         """Effect of removing a path."""
@@ -313,73 +296,3 @@ class World:
         session.branches |= self.branches
         session.cwd = self.cwd
         session.env = self.env
-
-
-class DirectoryTree:
-    """The agent's files, read from a directory of this machine that lies at `at` in the sandbox."""
-
-    def __init__(self, root: Path, at: str, max_bytes: int = 1 << 20) -> None:
-        self.root = root
-        self.at = at.rstrip("/")
-        self.max_bytes = max_bytes
-
-    def _host(self, path: str) -> Path | None:
-        if not known(path) or "\0" in path:
-            return None
-        if path == self.at:
-            return self.root
-        if not path.startswith(self.at + "/") or "/../" in path + "/":
-            return None
-        place = self.root / path[len(self.at) + 1 :]
-        # Never through a link: it would be followed on this machine, not in the sandbox.
-        steps = [place.parent, *place.parent.parents]
-        inside = steps[: steps.index(self.root)] if self.root in steps else []
-        return None if any(step.is_symlink() for step in inside) else place
-
-    def read(self, path: str) -> str | None:
-        """See Tree."""
-        place = self._host(path)
-        try:
-            if place is None or place.is_symlink() or not place.is_file():
-                return None
-            if place.stat().st_size > self.max_bytes:
-                return None
-            return place.read_text(errors="replace")
-        except OSError:
-            return None
-
-    def exists(self, path: str) -> bool:
-        """See Tree."""
-        place = self._host(path)
-        return place is not None and (place.is_symlink() or place.exists())
-
-    def link(self, path: str) -> str | None:
-        """See Tree."""
-        place = self._host(path)
-        return str(place.readlink()) if place is not None and place.is_symlink() else None
-
-    def glob(self, pattern: str) -> list[str]:
-        """See Tree."""
-        from harness_adapters.guard.effects.holes import components_meet
-
-        parts = pattern.split("/")[1:]
-        found = [""]
-        for part in parts:
-            grown: list[str] = []
-            for base in found:
-                if known(part):
-                    grown.append(f"{base}/{part}")
-                    continue
-                place = self._host(base or "/")
-                if place is None or place.is_symlink() or not place.is_dir():
-                    if not (self.at + "/").startswith(base + "/"):
-                        continue
-                    # Above the tree nothing can be listed: the pattern stays a pattern.
-                    return [pattern]
-                grown += [
-                    f"{base}/{child.name}"
-                    for child in place.iterdir()
-                    if components_meet(part, child.name) and not child.name.startswith(".")
-                ]
-            found = grown
-        return [path for path in found if self.exists(path)]

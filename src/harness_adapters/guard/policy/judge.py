@@ -10,7 +10,7 @@ from typing import Any
 
 from harness_adapters.guard import ProposedCall
 from harness_adapters.guard.effects import Kind, Scope, Session, Tree, World
-from harness_adapters.guard.effects.holes import ANY, EITHER, OR, RESERVED
+from harness_adapters.guard.effects.holes import EITHER, OR, RESERVED
 from harness_adapters.guard.effects.tools import tool_effects
 from harness_adapters.guard.effects.world import OutOfBudget
 from harness_adapters.guard.policy.match import CompiledPolicy, Found, Match
@@ -21,7 +21,7 @@ from harness_adapters.records import Decision, Verdict
 ALLOWED = Verdict(Decision.ALLOW, "effects")
 MALFORMED = "malformed"
 MAX_SESSIONS = 4096
-"""Remembered at a time, the longest unused forgotten first; far more than are ever played at once."""
+"""Remembered at a time, the longest unused forgotten first; far more than are played at once."""
 
 _KEEPS: Mapping[str, tuple[bool, bool]] = {
     "pi": (False, False),
@@ -30,7 +30,7 @@ _KEEPS: Mapping[str, tuple[bool, bool]] = {
     "claude-code": (True, False),
     "hermes": (True, True),
 }
-"""Whether the directory, and the variables, last from one shell call to the next (docs/harness.md)."""
+"""Whether the directory, and the variables, last from one shell call to the next."""
 
 
 @dataclass(slots=True)
@@ -69,7 +69,9 @@ class EffectPolicy:
         except (OutOfBudget, RecursionError, MemoryError):
             verdict = Verdict(Decision.BLOCK, "unresolved", "the call is too large to be judged")
         except Exception as error:  # fail closed: what the analysis can't take is never allowed
-            verdict = Verdict(Decision.BLOCK, "guard-error", f"{type(error).__name__}: {error}"[:200])
+            verdict = Verdict(
+                Decision.BLOCK, "guard-error", f"{type(error).__name__}: {error}"[:200]
+            )
         if verdict.decision is Decision.BLOCK:
             remembered.blocks += self._counts(verdict.rule)
         elif remembered.blocks >= self.policy.breaker.blocks and verdict is ALLOWED:
@@ -175,6 +177,3 @@ def _said(match: Match) -> Verdict:
     when = " when it is run" if effect.deferred else ""
     what = f"{effect.kind} {target}" if effect.kind is not Kind.UNRESOLVED else f"unclear {target}"
     return Verdict(match.decision, match.rule.name, f"{match.rule.reason} ({what[:120]}{when})")
-
-
-__all__ = ["ALLOWED", "ANY", "EffectPolicy"]

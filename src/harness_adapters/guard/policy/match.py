@@ -251,10 +251,10 @@ class CompiledPolicy:
     def match(self, effect: Effect, found: Found) -> Match | None:
         """The strictest rule that meets an effect; the first of equals."""
         kind = effect.kind
-        if kind in PATH_KINDS and not effect.recursive and known(effect.target):
-            # Most paths meet nothing, which one expression tells.
-            if not self.unconditional[kind] and not self.quick[kind].fullmatch(effect.target):
-                return None
+        plain = kind in PATH_KINDS and not effect.recursive and known(effect.target)
+        # Most paths meet nothing, which one expression tells.
+        if plain and not self.unconditional[kind] and not self.quick[kind].fullmatch(effect.target):
+            return None
         best: Match | None = None
         for rule in self.by_kind[kind]:
             met = rule.meets(effect, found)

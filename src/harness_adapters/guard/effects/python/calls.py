@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from typing import TYPE_CHECKING
 
@@ -12,11 +11,10 @@ from harness_adapters.guard.effects.holes import (
     OPAQUE,
     choices,
     degraded,
-    from_glob,
     known,
 )
 from harness_adapters.guard.effects.kinds import Kind
-from harness_adapters.guard.effects.python.evaluate import attribute, iterated, join_paths
+from harness_adapters.guard.effects.python.members import attribute, iterated
 from harness_adapters.guard.effects.python.pure import PURE, STRING_METHODS, sized
 from harness_adapters.guard.effects.python.values import (
     DARK,
@@ -190,7 +188,7 @@ def _reduced(program: Program, args: list[Value]) -> Value:
 
 
 def _method(program: Program, method: Method, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    from harness_adapters.guard.effects.python.library import handle_method, path_method
+    from harness_adapters.guard.effects.python.objects import handle_method, path_method
 
     owner, name = method.owner, method.name
     if isinstance(owner, PathValue):
@@ -217,7 +215,7 @@ def _method(program: Program, method: Method, args: list[Value], kwargs: dict[st
 
 def _on_unknown(program: Program, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """A method of an object that isn't known; those that write a file say so by their names."""
-    from harness_adapters.guard.effects.python.library import READS, WRITES
+    from harness_adapters.guard.effects.python.objects import READS, WRITES
 
     _callbacks(program, args, kwargs)
     world = program.world
@@ -295,7 +293,7 @@ def _dict_method(owner: dict[Value, Value], name: str, args: list[Value]) -> Val
             return owner.get(args[0], default)
         return either([*owner.values(), default])
     if name == "items":
-        return [(k, v) for k, v in owner.items()]
+        return list(owner.items())
     return {"keys": list(owner), "values": list(owner.values()), "copy": dict(owner)}[name]
 
 
@@ -312,6 +310,3 @@ def _format(form: str, args: list[Value], kwargs: dict[str, Value]) -> str:
         return text_of(kwargs[name]) if name in kwargs else ANY
 
     return re.sub(r"\{(\w*)[^{}]*\}", one, form)
-
-
-__all__ = ["OPAQUE", "call", "from_glob", "join_paths", "posixpath"]

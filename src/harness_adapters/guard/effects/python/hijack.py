@@ -29,7 +29,9 @@ def look_for_hijacks(world: World, tree: ast.Module, *, library: bool) -> None:
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             if node.name in _COMPARISONS and _always(node, node.name):
                 world.emit(Kind.HIJACK, "equal")
-            elif node.name.startswith(("pytest_runtest", "pytest_collection", "pytest_report")) or node.name in ("pytest_configure", "pytest_sessionfinish", "pytest_pyfunc_call"):
+            elif node.name.startswith(
+                ("pytest_runtest", "pytest_collection", "pytest_report")
+            ) or node.name in ("pytest_configure", "pytest_sessionfinish", "pytest_pyfunc_call"):
                 world.emit(Kind.HIJACK, "patch")
     if library and (exits or detects):
         world.emit(Kind.HIJACK, "exit" if exits else "detect")

@@ -5,22 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from harness_adapters.guard.effects.holes import ANY, OPAQUE, known
+from harness_adapters.guard.effects.holes import ANY, known
 from harness_adapters.guard.effects.kinds import Kind
-from harness_adapters.guard.effects.python import evaluate
+from harness_adapters.guard.effects.python import evaluate, members
 from harness_adapters.guard.effects.python.hijack import look_for_hijacks
+from harness_adapters.guard.effects.python.scope import Scope
 from harness_adapters.guard.effects.python.values import (
     DARK,
     DATA,
     Function,
     Instance,
-    Method,
     Ref,
     Value,
     either,
     is_concrete,
     is_dark,
-    text_of,
 )
 from harness_adapters.guard.effects.world import World
 
@@ -92,7 +91,7 @@ class Program:
             return DARK
         self.called.add(id(node))
         env = dict(function.env) if function.env is not self.globals else {}
-        scope = _Scope(env, self.globals)
+        scope = Scope(env, self.globals)
         spec = node.args
         names = [a.arg for a in [*spec.posonlyargs, *spec.args]]
         if function.owner is not None:
@@ -133,7 +132,7 @@ class Program:
         """`class`: its methods are called with unknown arguments if nothing else calls them."""
         assert isinstance(node, ast.ClassDef)
         made = Instance(bases=tuple(self.value(base, env) for base in node.bases))
-        scope = _Scope(made.attributes, env)
+        scope = Scope(made.attributes, env)
         self.block(node.body, scope)
         env[node.name] = made
 
@@ -154,7 +153,7 @@ class Program:
             items = value if isinstance(value, (list, tuple)) else None
             for place, item in enumerate(target.elts):
                 inner = item.value if isinstance(item, ast.Starred) else item
-                got = DARK if is_dark(value) else DATA
+                got: Value = DARK if is_dark(value) else DATA
                 if items is not None and place < len(items) and not isinstance(item, ast.Starred):
                     got = items[place]
                 elif isinstance(value, str) and known(value) and place < len(value):
@@ -164,10 +163,10 @@ class Program:
             owner = self.value(target.value, env)
             if isinstance(owner, Instance):
                 owner.attributes[target.attr] = value
-            evaluate.set_attribute(self, owner, target.attr, value)
+            members.set_attribute(self, owner, target.attr, value)
         elif isinstance(target, ast.Subscript):
             owner, key = self.value(target.value, env), self.value(target.slice, env)
-            evaluate.set_item(self, owner, key, value)
+            members.set_item(self, owner, key, value)
 
     def assignment(self, node: ast.stmt, env: dict[str, Value]) -> None:
         """`a = b`, `a: T = b`, `a += b`."""
@@ -183,7 +182,7 @@ class Program:
             )
             owner = node.target
             if isinstance(owner, ast.Name) and env.get(owner.id) == Ref("sys.path"):
-                evaluate.extend_path(self, self.value(node.value, env))
+                members.extend_path(self, self.value(node.value, env))
                 return
             self.assign(owner, made, env)
 
@@ -191,12 +190,12 @@ class Program:
         """`import`: a module of the session's own is run."""
         if isinstance(node, ast.Import):
             for alias in node.names:
-                evaluate.import_module(self, alias.name)
+                members.import_module(self, alias.name)
                 name = alias.asname or alias.name.split(".")[0]
                 env[name] = Ref(alias.name if alias.asname else name)
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
-            found = evaluate.import_module(self, module)
+            found = members.import_module(self, module)
             for alias in node.names:
                 name = alias.asname or alias.name
                 if name == "*":
@@ -236,7 +235,7 @@ class Program:
     def loop(self, node: ast.stmt, env: dict[str, Value]) -> None:
         """`for` over each known value, else once over an unknown one."""
         assert isinstance(node, (ast.For, ast.AsyncFor))
-        items = evaluate.iterated(self, self.value(node.iter, env))
+        items = members.iterated(self, self.value(node.iter, env))
         size = sum(1 for _ in ast.walk(node))
         if size * len(items) > MAX_LOOP_NODES:
             # All turns at once: the variable may be any of the items, the others anything.
@@ -314,23 +313,6 @@ class Program:
         return "".join(self.out)
 
 
-class _Scope(dict[str, Value]):
-    """Variables of a function: its own, then those around it."""
-
-    def __init__(self, own: dict[str, Value], around: dict[str, Value]) -> None:
-        super().__init__(own)
-        self.around = around
-        self.own = own
-
-    def __missing__(self, name: str) -> Value:
-        return self.around[name]
-
-    def __setitem__(self, name: str, value: Value) -> None:
-        super().__setitem__(name, value)
-        if self.own is not self.around:
-            self.own[name] = value
-
-
 _ALIASES = {"pathlib.PosixPath": "pathlib.Path", "pathlib.PurePath": "pathlib.Path"}
 _STATEMENTS: dict[type[ast.stmt], Callable[[Program, ast.stmt, dict[str, Value]], None]] = {
     ast.FunctionDef: Program.define,
@@ -375,6 +357,3 @@ def run_tree(
         world.cwd = cwd
         world.leave()
     return program.output()
-
-
-__all__ = ["OPAQUE", "Method", "Program", "run_tree", "text_of"]

@@ -30,8 +30,8 @@ def _range(*args: int) -> list[int]:
     return list(numbers)
 
 
-def _decompress(data: bytes, *args: int) -> bytes:
-    return zlib.decompressobj(*args[:1]).decompress(data, MAX_SIZE)
+def _decompress(data: bytes, wbits: int = zlib.MAX_WBITS) -> bytes:
+    return zlib.decompressobj(wbits).decompress(data, MAX_SIZE)
 
 
 def _gunzip(data: bytes) -> bytes:
@@ -93,7 +93,7 @@ PURE: dict[str, Callable[..., Any]] = {
     "itertools.chain.from_iterable": lambda items: list(itertools.chain.from_iterable(items)),
     "operator.add": operator.add,
     "operator.itemgetter": operator.itemgetter,
-    "re.sub": lambda pattern, new, text, *rest: re.sub(pattern, new, text, *rest),
+    "re.sub": lambda pattern, new, text: re.sub(pattern, new, text),
     "re.split": re.split,
     "re.findall": re.findall,
     "shlex.split": lambda text, *rest, **more: __import__("shlex").split(text),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-import tree_sitter_bash
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Node
 
 from harness_adapters.guard.effects.holes import (
     ANY,
@@ -19,17 +18,13 @@ from harness_adapters.guard.effects.holes import (
 )
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.shell.commands import run_command
-from harness_adapters.guard.effects.shell.words import Words
+from harness_adapters.guard.effects.shell.state import PARSER, ShellState
 from harness_adapters.guard.effects.world import World
 
-_PARSER = Parser(Language(tree_sitter_bash.language()))
-_ARITHMETIC = re.compile(r"[\d\s()+*/%<>=!&|^~-]*")
 _NETWORK_FILE = re.compile(r"/dev/(?:tcp|udp)/([^/]+)(?:/|$)")
 _READ_FILE = re.compile(r"\$\(\s*<(?![<(])")
 _READ_WRITE = re.compile(r"(?<=[\s;&|])(\d*)<>(?=\s*[\w/.~$\"'])")
 _SILENT = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
-PROCESS_FILE = "/dev/fd/substitution"
-"""Stands for `<(…)`; a number makes each of them a file of its own."""
 
 
 def run_shell(world: World, source: str, *, args: Sequence[str] = (), stdin: str = "") -> str:
@@ -48,113 +43,29 @@ def run_shell(world: World, source: str, *, args: Sequence[str] = (), stdin: str
         world.leave()
 
 
-class Shell:
+class Shell(ShellState):
     """State of one shell process."""
 
     def __init__(self, world: World, args: Sequence[str] = ()) -> None:
-        self.world = world
-        self.args = list(args)
+        super().__init__(world, args)
         self.functions: dict[str, Node] = {}
-        self.words = Words(self)
-        self._substitutions = 0
-        self.stdin = ""
-        self.last_word = ""
-        """`$_`"""
 
     def run(self, source: str, stdin: str = "") -> str:
         """Run a whole program; an unreadable one is unresolved."""
-        root = _PARSER.parse(source.encode(errors="replace")).root_node
+        root = PARSER.parse(source.encode(errors="replace")).root_node
         if root.has_error:
             # Two forms that the grammar lacks, in words that mean the same to the analysis.
             mended = _READ_WRITE.sub(r"\1<", _READ_FILE.sub("$(cat <", source))
-            root = _PARSER.parse(mended.encode(errors="replace")).root_node
+            root = PARSER.parse(mended.encode(errors="replace")).root_node
         if root.has_error:
             self.world.emit(Kind.UNRESOLVED, "syntax")
             return ANY
-        return self._all(root, stdin)
-
-    # Values (see words.py)
-
-    def variable(self, name: str) -> str:
-        """See Values."""
-        if name in self.world.env:
-            return self.world.env[name]
-        if name.isdigit():
-            place = int(name)
-            return (["sh", *self.args] + [""] * place)[place] if place < 1000 else ""
-        if name in ("@", "*"):
-            return " ".join(self.args)
-        if name == "PWD":
-            return self.world.cwd
-        if name in ("HOME", "OLDPWD", "TMPDIR", "IFS", "SHELL", "USER"):
-            return {
-                "HOME": self.world.scope.home,
-                "OLDPWD": self.world.scope.workdir,
-                "TMPDIR": "/tmp",
-                "IFS": " \t\n",
-                "SHELL": "/bin/bash",
-                "USER": "agent",
-            }[name]
-        if name in ("#", "?", "$", "!", "-", "RANDOM", "LINENO", "SECONDS", "UID", "PATH"):
-            return ANY
-        if name == "_":
-            return self.last_word
-        if name == "PPID":
-            return OPAQUE
-        if name in self.world.session.env:
-            return self.world.session.env[name]
-        self.world.emit(Kind.ENVIRONMENT, name)
-        return ""
-
-    def assign(self, name: str, value: str) -> None:
-        """See Values."""
-        self.world.env[name] = value
-
-    def substituted(self, node: Node) -> str:
-        """See Values."""
-        world = self.world
-        if not world.enter():
-            return OPAQUE
-        before = dict(world.env), world.cwd
-        try:
-            if node.type == "process_substitution":
-                self._substitutions += 1
-                place = f"{PROCESS_FILE}{world.depth}-{self._substitutions}"
-                world._files[place] = self._all(node, "")
-                return place
-            return self._all(node, self.stdin).rstrip("\n")
-        finally:
-            world.env, world.cwd = before
-            world.leave()
-
-    def arithmetic(self, text: str) -> str:
-        """See Values. Numbers below 10^12 only, anything else is ANY."""
-        body = text.strip()
-        if body.startswith("$(("):
-            body = body[3:-2]
-        body = re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", lambda m: self.variable(m[1]) or "0", body)
-        if not body or len(body) > 60 or "**" in body or "<<" in body:
-            return ANY
-        if not _ARITHMETIC.fullmatch(body):
-            return ANY
-        try:
-            value = eval(compile(body.replace("/", "//"), "", "eval"), {"__builtins__": {}})
-        except (SyntaxError, ValueError, ZeroDivisionError, TypeError, OverflowError):
-            return ANY
-        return str(int(value)) if abs(value) < 10**12 else ANY
-
-    def text_of(self, source: str) -> str:
-        """See Values."""
-        if "$" not in source and "`" not in source:
-            return re.sub(r"\\(.)|['\"]", r"\1", source)
-        root = _PARSER.parse(b': "' + source.replace('"', "").encode() + b'"').root_node
-        node = root.children[0] if root.children else root
-        words = [c for c in node.children if c.type == "string"]
-        return self.words.text(words[0]) if words and not root.has_error else OPAQUE
+        return self.output_of(root, stdin)
 
     # Statements
 
-    def _all(self, node: Node, stdin: str) -> str:
+    def output_of(self, node: Node, stdin: str) -> str:
+        """See ShellState."""
         return "".join(self.statement(child, stdin) for child in node.named_children)
 
     def statement(self, node: Node, stdin: str) -> str:
@@ -179,7 +90,7 @@ class Shell:
     def subshell(self, node: Node, stdin: str) -> str:
         """`( … )`: variables and the directory stay inside."""
         before = dict(self.world.env), self.world.cwd
-        out = self._all(node, stdin)
+        out = self.output_of(node, stdin)
         self.world.env, self.world.cwd = before
         return out
 
@@ -441,7 +352,7 @@ class Shell:
 
     def inner(self, node: Node, stdin: str) -> str:
         """`{ … }`, lists, `do … done`, `! command`."""
-        return self._all(node, stdin)
+        return self.output_of(node, stdin)
 
 
 _SUBSTITUTING = ("command_substitution", "process_substitution", "string", "concatenation")

@@ -128,7 +128,7 @@ def remove(shell: Shell, argv: list[str], stdin: str) -> str:
 @command("touch", "mkdir", "mkfifo", "mknod")
 def make(shell: Shell, argv: list[str], stdin: str) -> str:
     """Makes its operands; existing contents stay."""
-    flags, operands = options(argv, ["-m", "-d", "-t", "-r", "--date", "--reference", "--mode"])
+    _flags, operands = options(argv, ["-m", "-d", "-t", "-r", "--date", "--reference", "--mode"])
     for operand in operands:
         path = shell.world.path(operand)
         if shell.world.exists(path) is not True:

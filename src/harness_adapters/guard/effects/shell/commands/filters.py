@@ -181,9 +181,9 @@ def jq(shell: Shell, argv: list[str], stdin: str) -> str:
     """Reads its operands; `env` in the program shows variables."""
     flags, operands = options(argv, ["-f", "--from-file", "-L", "--indent"])
     for name in ("--slurpfile", "--rawfile", "--argfile"):
-        for place, word in enumerate(argv):
-            if word == name and place + 2 < len(argv):
-                shell.world.read(argv[place + 2])
+        for at, word in enumerate(argv):
+            if word == name and at + 2 < len(argv):
+                shell.world.read(argv[at + 2])
     for name in ("-f", "--from-file"):
         for path in flags.get(name, []):
             shell.world.read(path)

@@ -21,30 +21,15 @@ from harness_adapters.guard.effects.shell.commands.table import (
 
 if TYPE_CHECKING:
     from harness_adapters.guard.effects.shell.run import Shell
+from harness_adapters.guard.effects.shell.commands import git_writes
+from harness_adapters.guard.effects.shell.commands.git_revisions import reach, split_arguments
 
-_PAST = re.compile(r"(?:HEAD|@|main|master)(?:[~^]\d*|\^\{\w*\})*|[0-9a-f]{7,40}(?:[~^]\d*)*|-?\d*")
-_REFLOG = re.compile(r"@\{(?!u\}|upstream\}|push\})|ORIG_HEAD|FETCH_HEAD|MERGE_HEAD|AUTO_MERGE")
-_REMOTE = re.compile(
-    r"(?:refs/)?(?:remotes/|origin/|upstream/|fork/)|refs/(?!heads/(?:main|master)\b)|@\{u"
-)
 _LETS_RUN = re.compile(
     r"(?i)(?:core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy)|pager\.\w+"
     r"|diff\.external|sequence\.editor|credential\.helper|(?:diff|merge|filter)\..+\."
     r"(?:textconv|command|driver|clean|smudge|process|cmd)|(?:diff|merge)tool\..+\.cmd"
     r"|uploadpack\.packobjectshook|gpg\.(?:\w+\.)?program|interactive\.difffilter|alias\..+)"
 )
-_VALUED = (
-    *("-L", "-n", "-S", "-G", "-O", "-U", "--author", "--since", "--until", "--grep", "--message"),
-    *("--file", "--format", "--source", "--pathspec-from-file", "--output", "--exec"),
-    "--max-count",
-)
-_VALUED_BY_VERB = {
-    "commit": ("-m", "-F", "-c", "-C", "-t"),
-    "grep": ("-e", "-f", "-m", "-A", "-B", "-C"),
-    "clean": ("-e",),
-    "merge": ("-m", "-s", "-X", "-F"),
-    "stash": ("-m",),
-}
 
 
 @command("git")
@@ -112,45 +97,13 @@ def _setting(shell: Shell, key: str, value: str) -> None:
         shell.run(value.lstrip("!"))
 
 
-def _split(
-    argv: list[str], verb: str = ""
-) -> tuple[dict[str, list[str]], list[str], list[str]]:
-    """Options, operands before `--`, and paths after it."""
-    valued = (*_VALUED, *_VALUED_BY_VERB.get(verb, ()))
-    if "--" in argv:
-        at = argv.index("--")
-        flags, operands = options(argv[:at], valued)
-        return flags, operands, argv[at + 1 :]
-    flags, operands = options(argv, valued)
-    return flags, operands, []
-
-
-def _revision(shell: Shell, text: str, *, may_be_path: bool = True) -> None:
-    """Effects of reaching a commit by its name, a range or `REV:PATH`."""
-    world = shell.world
-    if _REFLOG.search(text) and "stash@" not in text:
-        world.emit(Kind.GIT, "reflog")
-        return
-    for part in re.split(r"\.\.\.?", text):
-        name, colon, _ = part.lstrip("^").partition(":")
-        if _PAST.fullmatch(name) or name in world.branches | world.session.branches:
-            continue
-        if name.startswith("stash") or not known(name):
-            if name.startswith("stash"):
-                continue
-            if name.startswith(ANY) or ("/" not in name and "." in name):
-                continue
-        if _REMOTE.match(name) or name.startswith("tags/") or colon or not may_be_path or not ("/" in name or "." in name or world.exists(world.path(name))) or re.fullmatch(r"v?\d+(?:\.\d+)+[\w.-]*", name):
-            world.emit(Kind.GIT, "future")
-
-
 _ALL = ("--all", "--branches", "--remotes", "--tags", "--glob", "--reflog", "--walk-reflogs", "-g")
 
 
 def _past(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     """Verbs that only look: log, show, diff, blame, grep, …"""
-    flags, operands, paths = _split(argv, verb)
-    if set(_ALL) & set(flags) and not (verb == "describe"):
+    flags, operands, paths = split_arguments(argv, verb)
+    if set(_ALL) & set(flags) and verb != "describe":
         shell.world.emit(Kind.GIT, "future")
     if verb == "grep":
         operands = operands[0 if "-e" in flags or "-f" in flags else 1 :]
@@ -158,16 +111,18 @@ def _past(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
             paths = paths + operands
     if verb in ("diff", "difftool") and (
         "--no-index" in flags
-        or (len(operands + paths) == 2
-        and any((o[:1] in "/~" or o.startswith("..")) for o in operands + paths))
+        or (
+            len(operands + paths) == 2
+            and any((o[:1] in "/~" or o.startswith("..")) for o in operands + paths)
+        )
     ):
         paths, operands = operands + paths, []
     if verb == "worktree":
         operands = operands[2:] if operands[:1] == ["add"] else []
-    for place, operand in enumerate(operands):
+    for at, operand in enumerate(operands):
         # After a revision, a bare word is a path.
-        if not (place and re.fullmatch(r"[\w-]+", operand) and verb != "show"):
-            _revision(shell, operand)
+        if not (at and re.fullmatch(r"[\w-]+", operand) and verb != "show"):
+            reach(shell, operand)
         if operand[:1] in "/~" or operand.startswith(".."):
             paths = [*paths, operand]
     for path in paths:
@@ -187,13 +142,13 @@ def _past(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
 
 def _objects(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     """Verbs below the refs: every object, whoever points at it."""
-    flags, operands, _ = _split(argv, verb)
+    flags, operands, _ = split_arguments(argv, verb)
     reaches_all = verb != "cat-file" or any("batch" in flag for flag in flags)
     if reaches_all:
         shell.world.emit(Kind.GIT, "objects")
     for operand in operands:
         if operand not in ("blob", "tree", "commit", "tag"):
-            _revision(shell, operand, may_be_path=False)
+            reach(shell, operand, may_be_path=False)
     return ANY
 
 
@@ -204,7 +159,7 @@ def _refs(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
 
 
 def _rev_list(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
-    flags, operands, paths = _split(argv, verb)
+    flags, operands, _paths = split_arguments(argv, verb)
     if "--max-parents" in flags and "HEAD" in operands:
         return "0000000"
     return _past(shell, verb, argv, stdin)
@@ -212,7 +167,7 @@ def _rev_list(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
 
 def _remote(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     """Verbs that speak to a remote."""
-    flags, operands, _ = _split(argv, verb)
+    flags, operands, _ = split_arguments(argv, verb)
     world = shell.world
     if verb == "clone" and operands and "://" not in operands[0] and ":" not in operands[0]:
         world.read(operands[0], recursive=True)
@@ -242,124 +197,6 @@ def _submodule(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     return _past(shell, verb, argv, stdin)
 
 
-def _branch(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
-    """Lists, makes and removes branches and tags."""
-    flags, operands = options(argv, ["-m", "-F", "-u", "--set-upstream-to", "--format", "--sort"])
-    if {"-a", "-r", "--all", "--remotes"} & set(flags):
-        shell.world.emit(Kind.GIT, "future")
-    if {"--contains", "--no-contains", "-d", "-D", "-m", "-M", "--delete"} & set(flags):
-        return ANY
-    if "-l" in flags or "--list" in flags or not operands:
-        return ANY
-    shell.world.branches.add(operands[0])
-    for start in operands[1:]:
-        _revision(shell, start, may_be_path=False)
-    return ANY
-
-
-def _checkout(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
-    """Changes the working tree: paths of a commit, or all of it."""
-    world = shell.world
-    explicit = "--" in argv
-    before = argv[: argv.index("--")] if explicit else argv
-    paths = argv[argv.index("--") + 1 :] if explicit else []
-    flags, operands = options(before, ["-b", "-B", "-c", "-C", "-s", "--source", "--orphan"])
-    for flag in ("-b", "-B", "-c", "-C", "--orphan"):
-        world.branches |= set(flags.get(flag, []))
-    source = (flags.get("-s") or flags.get("--source") or [""])[-1]
-    if verb == "restore":
-        paths, operands = paths + operands, []
-        if "--staged" in flags and not ({"--worktree", "-W", "-SW"} & set(flags)) and not source:
-            return ANY
-    elif operands and not explicit and _looks_like_path(shell, operands[0]):
-        paths, operands = operands, []
-    elif operands:
-        source, paths = operands[0], paths + operands[1:]
-    if source and source != "-":
-        _revision(shell, source, may_be_path=False)
-    if not paths:
-        if (
-            source
-            and source not in ("-", "HEAD", "main", "master", "@")
-            and source not in world.branches | world.session.branches
-            and not ({"-b", "-B", "-c", "-C"} & set(flags))
-        ):
-            world.emit(Kind.GIT, "rewind")
-        return ANY
-    for path in paths:
-        if source in ("", "HEAD", "@"):
-            # The committed state comes back: what the task came with, or what was committed since.
-            world.emit(Kind.READ, world.path(path))
-            continue
-        for place in places(shell, path):
-            world.emit(Kind.WRITE, place, recursive=True, existing=True)
-    return ANY
-
-
-def _looks_like_path(shell: Shell, word: str) -> bool:
-    if _PAST.fullmatch(word) or _REMOTE.match(word) or _REFLOG.search(word):
-        return False
-    if word in shell.world.branches | shell.world.session.branches:
-        return False
-    return "." in word or "/" in word or bool(shell.world.exists(shell.world.path(word)))
-
-
-def _reset(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
-    """Moves HEAD; --hard takes the working tree along."""
-    flags, operands, paths = _split(argv, verb)
-    for operand in operands:
-        _revision(shell, operand)
-    target = operands[0] if operands else "HEAD"
-    if {"--hard", "--keep", "--merge"} & set(flags) and target not in ("HEAD", "@"):
-        world = shell.world
-        world.emit(Kind.WRITE, world.scope.workdir + "/" + ANY, recursive=True, existing=True)
-        world.emit(Kind.GIT, "rewind")
-    return ANY
-
-
-def _clean(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
-    """Removes what isn't tracked."""
-    flags, operands, paths = _split(argv, verb)
-    if {"-n", "--dry-run"} & set(flags):
-        return ANY
-    for path in [*operands, *paths]:
-        shell.world.delete(path, recursive=True)
-    if not operands + paths and "-x" in flags:
-        shell.world.emit(Kind.DELETE, shell.world.cwd, recursive=True)
-    return ANY
-
-
-def _remove(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
-    """`git rm` and `git mv`."""
-    flags, operands, paths = _split(argv, verb)
-    if verb == "mv":
-        from harness_adapters.guard.effects.shell.commands.files import move
-
-        return move(shell, operands + paths, stdin)
-    if "--cached" not in flags:
-        for path in operands + paths:
-            for place in places(shell, path):
-                shell.world.delete(place, recursive="-r" in flags)
-    return ANY
-
-
-def _apply(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
-    """Applies a patch to the working tree."""
-    from harness_adapters.guard.effects.patches import apply_diff
-
-    flags, operands = options(argv, ["-p", "-C", "--directory", "--exclude", "--include"])
-    if verb == "apply" and {"--check", "--stat", "--numstat", "--summary"} & set(flags):
-        return ANY
-    strip = (flags.get("-p") or ["1"])[-1]
-    for path in operands:
-        place = shell.world.path(path)
-        if shell.world.written(place) and not known(shell.world.content(place) or ANY):
-            shell.world.emit(Kind.UNRESOLVED, "code")
-    for text in [shell.world.read(o) for o in operands if o != "-"] or [stdin]:
-        apply_diff(shell.world, text, int(strip) if strip.isdigit() else 1)
-    return ANY
-
-
 def _config(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     """Settings; some of them are programs."""
     flags, operands = options(argv, ["-f", "--file", "--type", "--default"])
@@ -378,12 +215,6 @@ def _config(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     return ANY
 
 
-def _internals(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
-    """Verbs that change refs, history or the store itself."""
-    shell.world.emit(Kind.GIT, "internals")
-    return ANY
-
-
 def _running(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     """Verbs that run a command for each commit: bisect run, rebase --exec."""
     flags, operands = options(argv, ["-x", "--exec", "--onto", "-s", "-X"], stop=verb == "bisect")
@@ -393,7 +224,7 @@ def _running(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
         shell.run(" ".join(operands[1:]))
     elif verb != "bisect":
         for operand in operands:
-            _revision(shell, operand, may_be_path=False)
+            reach(shell, operand, may_be_path=False)
     return ANY
 
 
@@ -404,7 +235,7 @@ def _stash(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
 
 def _local(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     """Verbs on the index and on own commits; what lies elsewhere is read."""
-    flags, operands, paths = _split(argv, verb)
+    flags, operands, paths = split_arguments(argv, verb)
     files = flags.get("-F", []) + flags.get("--file", [])
     elsewhere = [o for o in operands + paths if o[:1] in "/~" or o.startswith("..")]
     for path in [*files, *elsewhere] + (operands if verb == "hash-object" else []):
@@ -425,12 +256,13 @@ _VERBS: dict[str, _Verb] = {
     **dict.fromkeys(("for-each-ref", "show-ref", "reflog", "show-branch"), _refs),
     **dict.fromkeys(("fetch", "pull", "push", "clone", "ls-remote", "send-email"), _remote),
     **dict.fromkeys(("fetch-pack", "send-pack", "request-pull", "svn", "lfs", "daemon"), _remote),
-    **dict.fromkeys(("checkout", "switch", "restore"), _checkout),
-    **dict.fromkeys(("branch", "tag"), _branch),
-    **dict.fromkeys(("rm", "mv"), _remove),
-    **dict.fromkeys(("apply", "am"), _apply),
+    **dict.fromkeys(("checkout", "switch", "restore"), git_writes.checkout),
+    **dict.fromkeys(("branch", "tag"), git_writes.branch),
+    **dict.fromkeys(("rm", "mv"), git_writes.remove),
+    **dict.fromkeys(("apply", "am"), git_writes.apply),
     **dict.fromkeys(
-        ("update-ref", "symbolic-ref", "replace", "filter-branch", "pack-refs"), _internals
+        ("update-ref", "symbolic-ref", "replace", "filter-branch", "pack-refs"),
+        git_writes.internals,
     ),
     **dict.fromkeys(("gc", "prune", "repack", "hash-object", "update-index", "notes"), _local),
     **dict.fromkeys(("bisect", "rebase", "cherry-pick", "merge", "revert"), _running),
@@ -438,8 +270,8 @@ _VERBS: dict[str, _Verb] = {
     "rev-list": _rev_list,
     "remote": _remotes,
     "submodule": _submodule,
-    "reset": _reset,
-    "clean": _clean,
+    "reset": git_writes.reset,
+    "clean": git_writes.clean,
     "config": _config,
     "stash": _stash,
 }

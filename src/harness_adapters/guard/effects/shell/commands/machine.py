@@ -151,7 +151,7 @@ def alias(shell: Shell, argv: list[str], stdin: str) -> str:
 @command("tmux", "screen", "dtach", "abduco")
 def multiplexer(shell: Shell, argv: list[str], stdin: str) -> str:
     """A terminal that others are run in, or typed into."""
-    flags, operands = options(argv, ["-S", "-t", "-s", "-c", "-n", "-L", "-X", "-p"], stop=False)
+    _flags, operands = options(argv, ["-S", "-t", "-s", "-c", "-n", "-L", "-X", "-p"], stop=False)
     verbs = ("new-session", "new", "send-keys", "send", "new-window", "split-window", "attach")
     texts = [o for o in operands if o not in verbs and o not in ("Enter", "C-m", "stuff", "ls")]
     for text in texts:

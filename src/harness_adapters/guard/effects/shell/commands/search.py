@@ -163,12 +163,11 @@ def grep(shell: Shell, argv: list[str], stdin: str) -> str:
                 texts.append(world.read(place, recursive=recursive))
     names = {"-l", "-L", "--files-with-matches", "--files-without-match"} & set(flags)
     if names:
-        ends = "".join(
+        return "".join(
             f"{place.rstrip('/')}/{ANY}\n" if recursive else f"{place}\n"
             for operand in operands
             for place in places(shell, operand)
         )
-        return ends
     return degraded("".join(texts)) if texts else ANY
 
 

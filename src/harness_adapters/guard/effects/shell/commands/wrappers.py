@@ -188,7 +188,7 @@ def settings(shell: Shell, argv: list[str], stdin: str) -> str:
     """
     if argv and (argv[0] in ("run", "exec") or argv[0][:1] != "-"):
         words = argv[1:] if argv[0] in ("run", "exec") else []
-        flags, words = options(words, ["-n", "-p", "--name", "--prefix"], stop=True)
+        _flags, words = options(words, ["-n", "-p", "--name", "--prefix"], stop=True)
         if words:
             return nested(shell, words, stdin)
     return ""
