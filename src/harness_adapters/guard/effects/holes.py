@@ -15,7 +15,9 @@ ANY = "\ufdd0"
 OPAQUE = "\ufdd1"
 """Any text, computed from what the call itself holds, in a way that was not worked out."""
 STAR = "\ufdd2"
-"""`*` of a glob: any text within one path component."""
+"""`*` of a shell's glob: any text within one path component, but no leading dot."""
+ALL = "\ufdd6"
+"""`*` of other programs, which takes a leading dot, too."""
 ONE = "\ufdd3"
 """`?` of a glob."""
 SET = "\ufdd4"
@@ -32,7 +34,7 @@ END = "\ufddc"
 
 RESERVED = re.compile("[\ufdd0-\ufdef]")
 _UNBOUNDED = re.compile(f"[{ANY}{OPAQUE}]")
-_WRITTEN = {ord(STAR): "*", ord(ONE): "?", ord(SET): "[", ord(SET_END): "]"}
+_WRITTEN = {ord(STAR): "*", ord(ALL): "*", ord(ONE): "?", ord(SET): "[", ord(SET_END): "]"}
 MAX_ALTERNATIVES = 256
 MAX_TOGETHER = 16_384
 """Characters of all alternatives of one text; beyond, and beyond their number, it is OPAQUE."""
@@ -59,7 +61,7 @@ def degraded(text: str) -> str:
 def from_glob(pattern: str) -> str:
     """A glob of a tool (`*`, `?`, `[…]`, `**`) as text with holes."""
     text = pattern.replace("**/", ANY + "/").replace("**", ANY)
-    text = text.replace("*", STAR).replace("?", ONE)
+    text = text.replace("*", ALL).replace("?", ONE)
     return re.sub(r"\[([^\]/]+)\]", rf"{SET}\1{SET_END}", text)
 
 
@@ -107,7 +109,7 @@ def _segment(pattern: str) -> re.Pattern[str]:
     out, index = [], 0
     while index < len(pattern):
         char = pattern[index]
-        if char in (STAR, ANY, OPAQUE):
+        if char in (STAR, ALL, ANY, OPAQUE):
             out.append(".*")
         elif char == ONE:
             out.append(".")
@@ -127,7 +129,9 @@ def _segment(pattern: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=4096)
 def components_meet(one: str, other: str) -> bool:
-    """Whether some name fits both components. Errs towards True when both have holes."""
+    """Whether a name may fit `one`, of a call, and `other`; errs towards True with holes in both."""
+    if other[:1] == "." and one[:1] in (STAR, ONE, SET):
+        return False
     if known(one):
         return one == other if known(other) else _segment(other).fullmatch(one) is not None
     if known(other):

@@ -120,7 +120,7 @@ class EffectPolicy:
             if holds_reserved(arguments):
                 continue
             verdict = self._verdict(call, task, remembered, arguments, keep=False)
-            if verdict.decision is Decision.BLOCK:
+            if self._counts(verdict.rule):
                 return verdict
         return Verdict(Decision.BLOCK, MALFORMED, "arguments are not one JSON object")
 

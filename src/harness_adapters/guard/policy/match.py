@@ -10,6 +10,7 @@ from fnmatch import translate
 
 from harness_adapters.guard.effects import Effect, Kind
 from harness_adapters.guard.effects.holes import (
+    ALL,
     ANY,
     OPAQUE,
     RESERVED,
@@ -131,7 +132,7 @@ class CompiledRule:
             if len(path) < 2:
                 return False
         if self.rule.wholesale:
-            base = path.rstrip(ANY + STAR + OPAQUE).rstrip("/") or "/"
+            base = path.rstrip(ANY + STAR + ALL + OPAQUE).rstrip("/") or "/"
             if base != path and not path[len(base) :].startswith("/") and base != "/":
                 return False
             return (effect.recursive or base != path) and self.regex.fullmatch(base) is not None

@@ -37,6 +37,7 @@ from harness_adapters.guard.effects.python.values import (
 if TYPE_CHECKING:
     from harness_adapters.guard.effects.python.interpret import Program
 
+_TAKES_FILES = re.compile(r"read|load|open|parse|import|scan|copy|extract|file|path|add$|connect")
 _SILENT = frozenset(
     {
         *("re", "math", "json", "logging", "argparse", "collections", "itertools", "functools"),
@@ -82,9 +83,10 @@ def _construct(
     init = attribute(program, made, "__init__")
     if isinstance(init, Function):
         program.call(init, args, kwargs)
-    for place, name in enumerate(n for n in cls.attributes if not n.startswith("__")):
-        if place < len(args):
-            made.attributes.setdefault(name, args[place])
+        return made
+    # A dataclass, a named tuple: fields by position or name.
+    fields = [n for n, v in cls.attributes.items() if not isinstance(v, Function)]
+    made.attributes |= dict(zip(fields, args, strict=False))
     made.attributes |= {k: v for k, v in kwargs.items() if k not in made.attributes}
     return made
 
@@ -231,7 +233,7 @@ def _on_unknown(program: Program, name: str, args: list[Value], kwargs: dict[str
             if "\n" not in text_of(value):
                 for each in choices(text_of(value)):
                     world.read(each)
-    else:
+    elif _TAKES_FILES.search(name):
         for value in [*args, *kwargs.values()]:
             if isinstance(value, PathValue) or (
                 isinstance(value, str) and value.startswith(("/", "~/")) and "\n" not in value

@@ -28,6 +28,8 @@ class ShellState:
     def __init__(self, world: World, args: Sequence[str] = ()) -> None:
         self.world = world
         self.args = list(args)
+        self.name = "sh"
+        """`$0`"""
         self.words = Words(self)
         self._substitutions = 0
         self.stdin = ""
@@ -46,7 +48,7 @@ class ShellState:
             return self.world.env[name]
         if name.isdigit():
             place = int(name)
-            return (["sh", *self.args] + [""] * place)[place] if place < 1000 else ""
+            return ([self.name, *self.args] + [""] * place)[place] if place < 1000 else ""
         if name in ("@", "*"):
             return " ".join(self.args)
         if name == "PWD":

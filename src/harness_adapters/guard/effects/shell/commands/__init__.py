@@ -13,6 +13,7 @@ from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.shell.commands import (
     archives,
     build,
+    computed,
     files,
     filters,
     git,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from harness_adapters.guard.effects.shell.run import Shell
 
 _MODULES = (
-    *(archives, build, files, filters, git, interpreters, machine, remote, search, text),
+    *(archives, build, computed, files, filters, git, interpreters, machine, remote, search, text),
     wrappers,
 )
 

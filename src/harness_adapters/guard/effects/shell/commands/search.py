@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from harness_adapters.guard.effects.holes import ANY, STAR, degraded, from_glob, known
+from harness_adapters.guard.effects.holes import (
+    ALL,
+    ANY,
+    components_meet,
+    degraded,
+    from_glob,
+    known,
+)
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.shell.commands.table import (
     command,
@@ -77,6 +84,9 @@ def find(shell: Shell, argv: list[str], stdin: str) -> str:
                 world.read(value)
         negated = False
     found = _found(shell, roots, names, depth)
+    if "-mindepth" not in argv:
+        tops = [place for root in roots for place in places(shell, root)]
+        found += [p for p in tops if not names or any(components_meet(_last(p), n) for n in names)]
     for root in roots:
         for place in places(shell, root):
             world.emit(Kind.LIST, place, recursive=depth is None or depth > 1)
@@ -88,16 +98,20 @@ def find(shell: Shell, argv: list[str], stdin: str) -> str:
     return "".join(path + "\n" for path in found)
 
 
+def _last(path: str) -> str:
+    return path.rstrip("/").rsplit("/", 1)[-1]
+
+
 def _found(shell: Shell, roots: list[str], names: list[str], depth: int | None) -> list[str]:
     found = []
     for root in roots:
         for place in places(shell, root):
             base = place.rstrip("/")
-            for name in names or [STAR]:
+            for name in names or [ALL]:
                 if depth == 0:
                     found.append(place)
                 elif depth is not None and depth <= 3:
-                    stars = [base + ("/" + STAR) * n + "/" + name for n in range(depth)]
+                    stars = [base + ("/" + ALL) * n + "/" + name for n in range(depth)]
                     found += [path for star in stars for path in shell.world.globbed(star)]
                 else:
                     found.append(f"{base}/{ANY}/{name}" if names else f"{base}/{ANY}")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from harness_adapters.guard.effects.holes import ANY, degraded, known
+from harness_adapters.guard.effects.holes import ANY, as_written, degraded, known
 from harness_adapters.guard.effects.kinds import Kind
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ def network(shell: Shell, address: str) -> None:
 
 def host_of(address: str) -> str:
     """Host of a URL, of `user@host:path` or of `host:port`, in lower case."""
+    address = as_written(address)
     match = _URL.match(address)
     rest = match[1] if match else address.split("/", 1)[0]
     rest = rest.rsplit("@", 1)[-1]

@@ -149,6 +149,7 @@ def shell_program(shell: Shell, argv: list[str], stdin: str) -> str:
                 return ANY
             other = Another(world, words[2:])
             other.functions = shell.functions
+            other.name = words[1] if len(words) > 1 else "bash"
             out = other.run(text, stdin)
             world.leave()
             return out
