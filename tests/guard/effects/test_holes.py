@@ -2,6 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_adapters.guard.effects.holes import (
+    ALL,
     ANY,
     ONE,
     OPAQUE,
@@ -25,7 +26,7 @@ def test_known_paths_meet_when_they_are_equal(one, other):
     assert paths_meet(one, other) is (one == other)
 
 
-@given(paths, st.integers(0, 3), st.sampled_from([STAR, ANY]))
+@given(paths, st.integers(0, 3), st.sampled_from([ALL, ANY]))
 def test_a_component_that_is_a_hole_meets_what_it_hides(path, place, hole):
     parts = path.split("/")
     parts[1 + place % (len(parts) - 1)] = hole
@@ -40,6 +41,8 @@ def test_a_path_with_any_tail_meets_the_whole(path, cut):
 def test_what_holes_leave_out():
     assert not paths_meet(f"/a/{STAR}.py", "/a/b.txt")
     assert not paths_meet(f"/a/{STAR}", "/a/b/c")
+    assert not paths_meet(f"/{STAR}", "/.b")
+    assert paths_meet(f"/{ALL}", "/.b")
     assert not paths_meet(f"/{ONE}", "/ab")
     assert paths_meet(f"/{SET}a-c{SET_END}x", "/bx")
     assert not paths_meet(f"/{SET}!b{SET_END}x", "/bx")

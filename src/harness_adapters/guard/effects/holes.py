@@ -129,7 +129,7 @@ def _segment(pattern: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=4096)
 def components_meet(one: str, other: str) -> bool:
-    """Whether a name may fit `one`, of a call, and `other`; errs towards True with holes in both."""
+    """Whether a name may fit `one`, a call's, and `other`; with holes in both it errs to True."""
     if other[:1] == "." and one[:1] in (STAR, ONE, SET):
         return False
     if known(one):
@@ -161,12 +161,12 @@ def _spread(path: str) -> list[str]:
     parts = path.replace(OPAQUE, ANY).split("/")
     if all(ANY not in part or part == ANY for part in parts):
         return ["/".join(parts)]
-    within = [part if part == ANY else part.replace(ANY, STAR) for part in parts]
+    within = [part if part == ANY else part.replace(ANY, ALL) for part in parts]
     across: list[str] = []
     for part in parts:
         if part != ANY and ANY in part:
             pieces = part.split(ANY)
-            across += [pieces[0] + STAR, ANY, STAR + pieces[-1]]
+            across += [pieces[0] + ALL, ANY, ALL + pieces[-1]]
         else:
             across.append(part)
     return ["/".join(within), "/".join(across)]

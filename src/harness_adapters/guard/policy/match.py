@@ -154,7 +154,9 @@ class CompiledRule:
         return any(self._meets_glob(path, glob) for glob in self.globs)
 
     def _meets_glob(self, path: str, glob: str) -> bool:
-        if self.rule.evident or glob.startswith("/" + ANY) or glob.startswith(ANY):
+        names_a_file = not glob.endswith("/" + ANY)
+        anywhere = glob.startswith(("/" + ANY, ANY))
+        if names_a_file and (self.rule.evident or anywhere):
             # A rule for a name anywhere: `*.py` doesn't mean conftest.py, `conf*` does.
             last = path.rsplit("/", 1)[-1]
             stem = last if last[:1] == "." else last.rsplit(".", 1)[0]
