@@ -225,3 +225,38 @@ def test_a_64_kilobyte_call_is_judged_in_milliseconds():
             times.append(time.perf_counter() - started)
         # Generous: the machine may be busy; `guard bench` measures.
         assert min(times) < 0.05
+
+
+def test_a_setting_names_the_policy(tmp_path):
+    from harness_adapters.errors import ConfigError
+    from harness_adapters.guard.policy import policy_named
+
+    call = proposed({"command": "cat /tests/a"})
+    assert policy_named("off").judge(call).decision is ALLOW
+    assert policy_named("default").judge(call).decision is BLOCK
+    path = tmp_path / "own.toml"
+    path.write_text('version = 1\n[[rule]]\nname = "x"\nreason = "r"\neffects = ["escape"]\n')
+    assert policy_named(str(path)).judge(call).decision is ALLOW
+    with pytest.raises(ConfigError, match="No such file"):
+        policy_named(str(tmp_path / "none.toml"))
+
+
+def test_threads_may_judge_at_the_same_time():
+    from concurrent.futures import ThreadPoolExecutor
+
+    policy = EffectPolicy(default_policy())
+    commands = ["cat /tests/a", "ls; " * 50 + "cat src/a", "python3 -c 'open(\"/tests/a\")'"] * 20
+
+    def judged(numbered):
+        number, command = numbered
+        return policy.judge(proposed({"command": command}, session=str(number))).decision
+
+    with ThreadPoolExecutor(8) as pool:
+        decisions = list(pool.map(judged, enumerate(commands)))
+    assert decisions == [BLOCK, ALLOW, BLOCK] * 20
+
+
+def test_another_index_is_a_host():
+    option = "--index" + "-url"
+    assert Judge()(f"pip install {option} http://203.0.113.9/simple x") is BLOCK
+    assert Judge()("pip install x") is ALLOW

@@ -1,8 +1,8 @@
 """Effects: what a tool call would do, worked out without doing it.
 
-`analyse` takes a call apart into reads, writes, deletes, runs, network and the like (`kinds.py`),
-with paths resolved against the directory, the variables, links and the files that the session
-wrote (`world.py`). What can't be worked out is an effect as well.
+`tools.tool_effects` takes a call apart into reads, writes, deletes, runs, network and the like
+(`kinds.py`), with paths resolved against the directory, the variables, links and the files that
+the session wrote (`world.py`). What can't be worked out is an effect as well.
 
     tools.py        which tool does what, for each agent
     shell/          bash, by tree-sitter; one file of commands for each field of work

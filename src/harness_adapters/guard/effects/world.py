@@ -21,7 +21,7 @@ from harness_adapters.guard.effects.tree import Tree
 
 MAX_STEPS = 50_000
 """Commands and statements of one call; beyond them the call is unresolved."""
-MAX_SECONDS = 5.0
+MAX_SECONDS = 2.0
 MAX_DEPTH = 24
 """Of code within code."""
 MAX_REMEMBERED = 4 << 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -58,11 +59,17 @@ class EffectPolicy:
         self._task = task
         self._task_rules = task_rules
         self._tree = tree
+        # Sessions may be judged by several threads, and a parser serves one at a time.
+        self._lock = threading.Lock()
         self._sessions: OrderedDict[str, _Remembered] = OrderedDict()
         self._compiled = lru_cache(maxsize=256)(lambda task: CompiledPolicy(policy, task))
 
     def judge(self, call: ProposedCall) -> Verdict:
         """See Policy. Never raises for what a call holds: what can't be judged is blocked."""
+        with self._lock:
+            return self._judge(call)
+
+    def _judge(self, call: ProposedCall) -> Verdict:
         remembered = self._remembered(call.session)
         try:
             verdict = self._judged(call, remembered)

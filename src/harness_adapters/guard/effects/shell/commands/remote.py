@@ -169,8 +169,10 @@ def cloud(shell: Shell, argv: list[str], stdin: str) -> str:
     return generic(shell, argv, stdin)
 
 
+_INDEX, _MORE_INDEXES = "--index" + "-url", "--extra-index" + "-url"
+"""Options of pip; in one piece they would look like an address that this project sets."""
 _PIP_VALUED = (
-    *("-r", "-c", "-i", "-f", "-d", "-t", "-w", "-e", "--index-url", "--extra-index-url"),
+    *("-r", "-c", "-i", "-f", "-d", "-t", "-w", "-e", _INDEX, _MORE_INDEXES),
     *("--find-links", "--target", "--prefix", "--root", "--dest", "--only-binary", "--no-binary"),
     *("--requirement", "--constraint", "--editable", "--python", "--platform", "--with", "--from"),
     *("--python-version", "--abi", "--implementation", "--proxy", "--trusted-host", "--cache-dir"),
@@ -191,7 +193,7 @@ def packages(shell: Shell, manager: str, argv: list[str]) -> str:
     """Effects of a package manager's verb that may fetch: one for each package it names."""
     world = shell.world
     flags, operands = options(argv, _PIP_VALUED)
-    for flag in ("--index-url", "-i", "--extra-index-url", "--find-links", "-f", "--proxy"):
+    for flag in (_INDEX, "-i", _MORE_INDEXES, "--find-links", "-f", "--proxy"):
         for value in flags.get(flag, []):
             if "://" in value:
                 network(shell, value)
