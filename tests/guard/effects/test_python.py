@@ -126,8 +126,12 @@ def test_nothing_large_is_worked_out(code):
     effects(code)
 
 
-def test_endless_recursion_ends():
-    assert ("unresolved", "budget") in effects("def f():\n    return f()\nf()")
+def test_recursion_ends_and_hides_nothing():
+    assert (
+        effects("def f(n):\n    return f(n - 1) + f(n - 2) if n > 1 else n\nprint(f(20))") == set()
+    )
+    grown = "def f(s):\n    return f(s + 'x') if len(s) < 9 else open(s)\nf('/s/')"
+    assert ("unresolved", "path") in effects(grown)
 
 
 @given(st.text(alphabet="abxos()[]{}'\"=+.,: \n_1f", max_size=40))

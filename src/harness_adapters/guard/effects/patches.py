@@ -8,7 +8,10 @@ from harness_adapters.guard.effects.holes import ANY, known
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.world import World
 
-_V4A = re.compile(r"^\*\*\* (Add|Update|Delete) File:\s*(.+?)\s*$|^\*\*\* Move to:\s*(.+?)\s*$")
+_V4A = re.compile(
+    r"^\*\*\* (?:(Add|Update|Delete) File:[ \t]*(.+?)|Move to:[ \t]*(.+?))[ \t\r]*$", re.MULTILINE
+)
+_ADDED = re.compile(r"^\+(?!\+\+ )(.*)$", re.MULTILINE)
 _DIFF = re.compile(r"^(---|\+\+\+|rename from|rename to|copy to) ([^\t\n]+)")
 
 
@@ -16,20 +19,13 @@ def apply_v4a(world: World, text: str) -> None:
     """Effects of a V4A patch. One that names no file is unresolved."""
     from harness_adapters.guard.effects.scripts import written_code
 
-    current, verb, added, found = "", "", [""], False
+    heads = list(_V4A.finditer(text))
     changes: list[tuple[str, str, str]] = []
-    for line in text.splitlines():
-        match = _V4A.match(line)
-        if match:
-            if current:
-                changes.append((verb, current, "\n".join(added[1:])))
-            found = True
-            verb, current = (match[1], match[2]) if match[1] else ("Move", match[3])
-            added = [""]
-        elif line.startswith("+") and not line.startswith("+++"):
-            added.append(line[1:])
-    if current:
-        changes.append((verb, current, "\n".join(added[1:])))
+    for number, head in enumerate(heads):
+        end = heads[number + 1].start() if number + 1 < len(heads) else len(text)
+        added = "\n".join(_ADDED.findall(text, head.end(), end))
+        verb, path = (head[1], head[2]) if head[1] else ("Move", head[3])
+        changes.append((verb, path, added))
     for verb, path, lines in changes:
         if verb == "Delete":
             world.delete(path)
@@ -41,7 +37,7 @@ def apply_v4a(world: World, text: str) -> None:
         world.emit(Kind.WRITE, place, existing=verb == "Update", content=lines)
         world.remember(place, made)
         written_code(world, place, lines if made is None else made)
-    if not found:
+    if not heads:
         apply_diff(world, text, 0, guess=True)
 
 
@@ -65,7 +61,7 @@ def apply_diff(
     added: dict[str, list[str]] = {}
     current = old = ""
     for line in text.splitlines():
-        match = _DIFF.match(line)
+        match = _DIFF.match(line) if line[:1] in "-+rc" else None
         if match:
             path = match[2].strip().strip('"')
             if path == "/dev/null":

@@ -27,14 +27,6 @@ _BY_NAME = {
     **dict.fromkeys((".bashrc", ".profile", ".bash_profile", ".zshrc", ".envrc"), "sh"),
     "package.json": "npm",
 }
-_REACHING = re.compile(
-    r"\b(?:os|sys|open|subprocess|pathlib|Path|shutil|socket|importlib|__import__|eval|exec|"
-    r"getattr|globals|builtins|inspect|gc|ctypes|urllib|requests|httpx|pytest|unittest|__eq__|"
-    r"compile|codecs|base64|pickle|runpy|read_\w+|to_\w+|load\w*|glob|atexit|signal|site|http|"
-    r"linecache|tokenize|fileinput|io|posix|pty|asyncio|multiprocessing|sqlite3|zipfile|tarfile|"
-    r"__\w+__|numpy|pandas|np|pd)\b"
-)
-_LONG = 16_384
 
 
 def language(path: str, text: str, interpreter: str = "") -> str:
@@ -114,7 +106,7 @@ def written_code(world: World, path: str, text: str | None) -> None:
     if not text or not known(text):
         return
     runner = language(path, text)
-    if not runner or (runner == "python" and len(text) > _LONG and not _REACHING.search(text)):
+    if not runner:
         return
     from harness_adapters.guard.effects.javascript import run_javascript
     from harness_adapters.guard.effects.python import run_python

@@ -133,6 +133,8 @@ class Library:
                 return bytes.fromhex(first).decode(errors="replace") if kind == "hex" else first
         except (ValueError, TypeError, binascii.Error):
             return DARK
+        if any(isinstance(arg, Ref) and arg.name == "process.env" for arg in args):
+            self.world.emit(Kind.ENVIRONMENT, "<all>")
         if name in ("String", "JSON.stringify"):
             return text_of(first)
         if name in ("Promise.all", "Promise.race", "Promise.allSettled", "Array.from"):

@@ -79,6 +79,9 @@ class _Program(Library):
     def __init__(self, world: World) -> None:
         self.world = world
         self.env: dict[str, Value] = {}
+        self.returns: list[list[Value]] = []
+        self.active: dict[int, int] = {}
+        """Calls of each function that are under way."""
 
     def walk(self, node: Node) -> None:
         """Evaluate every statement below a node."""
@@ -129,11 +132,44 @@ class _Program(Library):
         else:
             self.env[_source(node).split("=")[0].strip()] = value
 
-    def function(self, node: Node) -> None:
-        """A function's body, once."""
+    def function(self, node: Node, args: list[Value] | None = None) -> Value:
+        """A function's body: with unknown arguments where it is defined, and with known ones where
+        it is called. Returns what it may return.
+        """
         body = node.child_by_field_name("body")
-        if body is not None:
-            self.walk(body) if body.type == "statement_block" else self.value(body)
+        depth = self.active.get(node.id, 0)
+        if body is None or depth > 2 or not self.world.enter():
+            return DARK
+        if depth == 2 and args is not None:
+            args = [DARK for _ in args]
+        self.active[node.id] = depth + 1
+        names = node.child_by_field_name("parameters") or node.child_by_field_name("parameter")
+        places = [] if names is None else names.named_children or [names]
+        for at, name in enumerate(places):
+            self.bind_name(name, args[at] if args is not None and at < len(args) else DATA)
+        self.returns.append([])
+        try:
+            if body.type != "statement_block":
+                return self.value(body)
+            self.walk(body)
+            return either(self.returns[-1] or [DATA])
+        finally:
+            self.active[node.id] = depth
+            self.returns.pop()
+            self.world.leave()
+
+    def defined(self, node: Node) -> None:
+        """`function name() { … }`."""
+        name = node.child_by_field_name("name")
+        if name is not None:
+            self.env[_source(name)] = ("function", node)
+        self.function(node)
+
+    def returned(self, node: Node) -> None:
+        """`return value`."""
+        value = self.value(node.named_children[0]) if node.named_children else DATA
+        if self.returns:
+            self.returns[-1].append(value)
 
     def imported(self, node: Node) -> None:
         """`import x, { y } from 'z'`."""
@@ -300,14 +336,13 @@ class _Program(Library):
         """A call, also with `new`."""
         target = node.child_by_field_name("function") or node.child_by_field_name("constructor")
         arguments = node.child_by_field_name("arguments")
-        if target is not None and target.type in ("arrow_function", "function_expression"):
-            self.function(target)
-            return DATA
         function = self.value(target)
         args = self.value(arguments) if arguments is not None else []
         args = args if isinstance(args, list) else [args]
         if isinstance(function, Ref):
             return self.external(function.name, args)
+        if isinstance(function, tuple) and function[0] == "function":
+            return self.function(function[1], args)
         if isinstance(function, tuple):
             return self.method(function[1], function[2], args)
         if isinstance(function, Unknown) and function.dark:
@@ -326,15 +361,16 @@ def _inner(program: _Program, node: Node) -> Value:
 
 def _function(program: _Program, node: Node) -> Value:
     program.function(node)
-    return DATA
+    return ("function", node)
 
 
 _STATEMENTS: dict[str, Callable[[_Program, Node], Any]] = {
     "lexical_declaration": _Program.declare,
     "variable_declaration": _Program.declare,
     "import_statement": _Program.imported,
-    "function_declaration": _Program.function,
-    "generator_function_declaration": _Program.function,
+    "function_declaration": _Program.defined,
+    "generator_function_declaration": _Program.defined,
+    "return_statement": _Program.returned,
     "method_definition": _Program.function,
 }
 _EXPRESSIONS: dict[str, Callable[[_Program, Node], Value]] = {

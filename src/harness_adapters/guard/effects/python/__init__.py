@@ -11,7 +11,7 @@ import textwrap
 import warnings
 from collections.abc import Sequence
 
-from harness_adapters.guard.effects.holes import ANY, known
+from harness_adapters.guard.effects.holes import ANY, OPAQUE, known
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.python.interpret import run_tree
 from harness_adapters.guard.effects.world import World
@@ -27,6 +27,23 @@ _AROUND = (
     "try:\n    pass\n{}\n    pass",
     "{}\n    pass",
 )
+
+
+_LONG = 16_384
+_REACHING = (
+    *("import", "open", "exec", "eval", "getattr", "setattr", "globals", "vars", "locals", "__"),
+    *("compile", "input", "os.", "sys.", "frame", "f_locals", "print", "read", "Path", "pytest"),
+    *("subprocess", "shutil", "run(", "system", "socket", "request", "Popen", "unittest", "gc."),
+)
+
+
+def reaches_nothing(text: str) -> bool:
+    """Whether a long text has no word that leads beyond its own values, so that it can be skipped.
+
+    Without an import, an attribute of the interpreter or a builtin for files or code, a program
+    only computes.
+    """
+    return len(text) > _LONG and not any(word in text for word in _REACHING)
 
 
 def parse(text: str) -> ast.Module | None:
@@ -56,6 +73,8 @@ def run_python(
     if not known(text):
         world.emit(Kind.UNRESOLVED, "code")
         return ANY
+    if reaches_nothing(text):
+        return OPAQUE
     tree = parse(text)
     if tree is None and not library:
         lines = [line for line in text.splitlines() if line.lstrip()[:1] not in ("!", "%")]
@@ -69,6 +88,8 @@ def run_python(
 
 def run_fragment(world: World, text: str, name: str) -> None:
     """Part of a file, as edit tools write it: indented, or cut out of a larger statement."""
+    if reaches_nothing(text):
+        return
     dedented = textwrap.dedent(text)
     indented = textwrap.indent(dedented, "        ")
     for around in _AROUND:

@@ -142,6 +142,11 @@ def _worked_out(
             return sized(pure(*args, **kwargs))
         except Exception:
             return DARK
+    if args and args[0] == Ref("os.environ"):
+        if name in ("str", "repr", "json.dumps", "sorted"):
+            program.world.emit(Kind.ENVIRONMENT, "<all>")
+        # A copy of it is still the environment when it is shown.
+        return args[0]
     if name == "str" and args:
         return text_of(args[0])
     if name in ("list", "tuple", "sorted", "iter", "set", "reversed") and args:

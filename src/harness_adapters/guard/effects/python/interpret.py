@@ -25,6 +25,7 @@ from harness_adapters.guard.effects.world import World
 
 MAX_LOOP_NODES = 6000
 """Nodes of a loop's body times its turns; beyond them the turns are run as one."""
+MAX_RECURSION = 3
 MAX_TURNS = 300
 """Of a loop over known values or with a known condition; then its variables are opaque."""
 
@@ -42,6 +43,8 @@ class Program:
         self.called: set[int] = set()
         self.functions: list[Function] = []
         self.returns: list[list[Value]] = []
+        self.active: dict[int, int] = {}
+        """Calls of each function that are under way."""
         self.stars: list[str] = []
         """Modules all of whose names are imported."""
         self.path: list[str] = []
@@ -87,8 +90,13 @@ class Program:
     ) -> Value:
         """Run a function of the program; returns whatever it may return."""
         node = function.node
-        if not self.world.enter():
+        depth = self.active.get(id(node), 0)
+        if depth > MAX_RECURSION or not self.world.enter():
             return DARK
+        if depth == MAX_RECURSION:
+            # Once more, with values that stand for those of all further calls.
+            args, kwargs = [DARK for _ in args], dict.fromkeys(kwargs, DARK)
+        self.active[id(node)] = depth + 1
         self.called.add(id(node))
         env = dict(function.env) if function.env is not self.globals else {}
         scope = Scope(env, self.globals)
@@ -117,6 +125,7 @@ class Program:
             self.block(node.body, scope)
             return either(self.returns.pop() or [None])
         finally:
+            self.active[id(node)] = depth
             self.world.leave()
 
     def define(self, node: ast.stmt, env: dict[str, Value]) -> None:

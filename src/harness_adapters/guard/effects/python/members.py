@@ -185,6 +185,13 @@ def iterated(program: Program, items: Value) -> list[Value]:
     return [DARK if is_dark(items) else DATA]
 
 
+_JUDGING = (
+    *("numpy.testing", "np.testing", "pandas.testing", "math.", "os._exit", "sys.exit", "sys.exc"),
+    *("operator.", "importlib.", "json.", "random."),
+)
+"""Names of modules that tests lean on; who replaces one of them bends the test."""
+
+
 def set_attribute(program: Program, owner: Value, name: str, new: Value) -> None:
     """`owner.name = new`: on a module of a test runner this bends the tests."""
     if not isinstance(owner, Ref):
@@ -197,7 +204,7 @@ def set_attribute(program: Program, owner: Value, name: str, new: Value) -> None
         "builtins",
         "doctest",
         "time",
-    ) or full.startswith(("numpy.testing", "np.testing", "pandas.testing", "math.", "os._exit")):
+    ) or full.startswith(_JUDGING):
         program.world.emit(Kind.HIJACK, "patch")
     elif full == "sys.path":
         extend_path(program, new)

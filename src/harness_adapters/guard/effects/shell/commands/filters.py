@@ -201,7 +201,7 @@ def jq(shell: Shell, argv: list[str], stdin: str) -> str:
 
 _SQL_FILE = re.compile(
     r"""(?ix)(?:attach\s+(?:database\s+)?|readfile\s*\(\s*|read_csv(?:_auto)?\s*\(\s*|
-        read_text\s*\(\s*|load_extension\s*\(\s*|\bfrom\s+(?=['"]/)|copy\s+.*?\s(?:from|to)\s+)
+        read_text\s*\(\s*|load_extension\s*\(\s*|\bfrom\s+(?=['"]/)|copy\s+[^;]{1,200}?\s(?:from|to)\s+)
         ['"]([^'"]+)['"]"""
 )
 _SQL_DOT = re.compile(r"(?m)^\s*\.(\w+)\s*(.*)$")
