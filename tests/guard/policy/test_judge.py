@@ -199,6 +199,8 @@ def test_only_this_machine_is_loopback(command, decision):
     ("command", "decision"),
     [
         ("sed -i s/a/b/ *.py", ALLOW),
+        ("mv build/* .", ALLOW),
+        ("cat ~/.pi/*", BLOCK),
         ("rm conf*", BLOCK),
         ("cat .e*", BLOCK),
         ("cat *", ALLOW),

@@ -141,7 +141,8 @@ class CompiledRule:
                 return True
             if not effect.recursive or self.rule.direct:
                 return False
-        if self.rule.direct:
+        if self.rule.direct or effect.deferred:
+            # What code may do with a path that it is given later says nothing of this one.
             path = path.replace(ANY, "\x00").replace(OPAQUE, "\x00")
         elif effect.recursive:
             path = path.rstrip("/") + "/" + ANY
@@ -154,11 +155,10 @@ class CompiledRule:
         return any(self._meets_glob(path, glob) for glob in self.globs)
 
     def _meets_glob(self, path: str, glob: str) -> bool:
-        names_a_file = not glob.endswith("/" + ANY)
-        anywhere = glob.startswith(("/" + ANY, ANY))
-        if names_a_file and (self.rule.evident or anywhere):
+        parent, _, last = path.rpartition("/")
+        inside = known(parent) and self.regex.fullmatch(parent) is not None
+        if not inside and (self.rule.evident or glob.startswith(("/" + ANY, ANY))):
             # A rule for a name anywhere: `*.py` doesn't mean conftest.py, `conf*` does.
-            last = path.rsplit("/", 1)[-1]
             stem = last if last[:1] == "." else last.rsplit(".", 1)[0]
             spelled_letters = len(RESERVED.sub("", stem))
             if not known(last) and spelled_letters < (1 if last[:1] == "." else _EVIDENT):
