@@ -143,6 +143,22 @@ def test_changing_in_place_says_that_the_file_was_there(command, path):
     assert any(e.kind is Kind.WRITE and e.target == path and e.existing for e in found)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh <<'E'\n" + "# nothing\n" * 900 + "cat /s/a\nE",
+        "sh <<-'E'\n" + "\t# nothing\n" * 900 + "\tcat /s/a\n\tE",
+        "cat > x <<'E'\n" + "# nothing\n" * 900 + "cat /s/a\nE\nsh x",
+        "cat <<'E' | sh\n" + "# nothing\n" * 900 + "cat /s/a\nE\n",
+        "echo \"<<'E'\n" + "x\n" * 3000 + '$(cat /s/a)\nE\n"',
+        "cat <<'E'\n" + "x\n" * 3000 + "E\ncat /s/a",
+        "cat <<E\n<<'F'\n" + "x\n" * 3000 + "$(cat /s/a)\nF\nE",
+    ],
+)
+def test_long_here_documents_hide_nothing(command):
+    assert SECRET in effects(command)
+
+
 def test_ten_thousand_commands_are_judged_to_the_last():
     assert SECRET in effects("true; " * 10_000 + "cat /s/a")
 

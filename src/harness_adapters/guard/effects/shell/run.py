@@ -18,6 +18,7 @@ from harness_adapters.guard.effects.holes import (
 )
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.shell.commands import run_command
+from harness_adapters.guard.effects.shell.long_text import all_found, set_aside
 from harness_adapters.guard.effects.shell.state import PARSER, ShellState
 from harness_adapters.guard.effects.world import World
 
@@ -49,10 +50,17 @@ class Shell(ShellState):
     def __init__(self, world: World, args: Sequence[str] = ()) -> None:
         super().__init__(world, args)
         self.functions: dict[str, Node] = {}
+        self.bodies: dict[str, str] = {}
+        """Of here-documents, by the marks in their place."""
 
     def run(self, source: str, stdin: str = "") -> str:
         """Run a whole program; an unreadable one is unresolved."""
-        root = PARSER.parse(source.encode(errors="replace")).root_node
+        short, bodies = set_aside(source)
+        root = PARSER.parse(short.encode(errors="replace")).root_node
+        if bodies and (root.has_error or not all_found(root, bodies)):
+            root = PARSER.parse(source.encode(errors="replace")).root_node
+        else:
+            self.bodies = bodies
         if root.has_error:
             # Two forms that the grammar lacks, in words that mean the same to the analysis.
             mended = _READ_WRITE.sub(r"\1<", _READ_FILE.sub("$(cat <", source))
@@ -221,6 +229,7 @@ class Shell(ShellState):
         if body is None:
             return ""
         raw = (body.text or b"").decode(errors="replace")
+        raw = self.bodies.get(raw, raw)
         if any(c.text == b"<<-" for c in node.children):
             raw = re.sub(r"(?m)^\t+", "", raw)
         if start is not None and re.search(rb"['\"\\]", start.text or b""):
