@@ -214,6 +214,8 @@ def set_item(program: Program, owner: Value, key: Value, new: Value) -> None:
     """`owner[key] = new`."""
     if isinstance(owner, Ref) and owner.name == "os.environ":
         program.world.emit(Kind.ENVIRONMENT, f"{text_of(key)}={text_of(new)}")
+    elif owner == Ref("sys.path"):
+        extend_path(program, new)
     elif isinstance(owner, Ref) and owner.name == "sys.modules":
         if text_of(key).split(".")[0] in ("pytest", "_pytest", "unittest"):
             program.world.emit(Kind.HIJACK, "patch")

@@ -326,9 +326,8 @@ class Shell(ShellState):
                     if "=" in text:
                         name, _, value = text.partition("=")
                         self.world.set_variable(name, value)
-                    elif text == "-p" and len(arguments) == 1:
-                        self.world.emit(Kind.ENVIRONMENT, "<all>")
-        if not arguments and word != "local":
+        flags = (b"-x", b"-p", b"-px", b"-xp")
+        if word != "local" and all(child.text in flags for child in arguments):
             self.world.emit(Kind.ENVIRONMENT, "<all>")
         return ANY if not arguments else ""
 

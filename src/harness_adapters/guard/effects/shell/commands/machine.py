@@ -81,7 +81,11 @@ def halt(shell: Shell, argv: list[str], stdin: str) -> str:
 )
 def escape(shell: Shell, argv: list[str], stdin: str) -> str:
     """Another root, namespace or machine, from which paths mean something else."""
-    if not argv or argv[0] in ("--version", "-V", "--help", "version", "images", "ps", "info"):
+    if (
+        not argv
+        or argv[-1] == "version"
+        or argv[0] in ("--version", "-V", "--help", "version", "images", "ps", "info")
+    ):
         return ANY
     shell.world.emit(Kind.ESCAPE, "namespace")
     words = [w for w in argv if w[:1] != "-"]

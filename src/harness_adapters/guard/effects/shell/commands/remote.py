@@ -241,7 +241,7 @@ def _package(shell: Shell, manager: str, text: str) -> None:
     world.emit(Kind.PACKAGE, f"{manager}:{name}")
 
 
-@command("pip", "pip3", "pipx", "uv", "poetry", "pdm", "uvx", "conda-install")
+@command("pip", "pip3", "pipx", "uv", "poetry", "pdm", "conda-install")
 def pip(shell: Shell, argv: list[str], stdin: str) -> str:
     """Python packages; `run` runs a command."""
     words = [a for a in argv if a not in ("-q", "-v", "--quiet", "--verbose", "--offline")]
@@ -258,7 +258,20 @@ def pip(shell: Shell, argv: list[str], stdin: str) -> str:
     return ANY
 
 
-@command("npm", "pnpm", "yarn", "npx", "bunx", "corepack")
+@command("uvx", "npx", "bunx")
+def run_package(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Fetches a package, unless it is there, and runs its program."""
+    valued = ["--from", "--with", "-p", "--package", "--python", "-c", "--call"]
+    flags, words = options(argv, valued, stop=True)
+    named = [v for f in ("--from", "--with", "-p", "--package") for v in flags.get(f, [])]
+    for name in [*named, *words[:1]]:
+        _package(shell, "pip", name)
+    for text in flags.get("-c", []) + flags.get("--call", []):
+        shell.run(text)
+    return nested(shell, words, stdin) if words else ANY
+
+
+@command("npm", "pnpm", "yarn", "corepack")
 def npm(shell: Shell, argv: list[str], stdin: str) -> str:
     """JavaScript packages; `test` and `run` run what package.json says."""
     from harness_adapters.guard.effects.scripts import run_npm_script
