@@ -55,6 +55,13 @@ class HarnessSettings(Section):
     profile: Literal["stock", "lean"] = "lean"
 
 
+class GuardSettings(Section):
+    """What judges tool calls."""
+
+    policy: str = "off"
+    """`off`: every call passes; `default`: the shipped rules; else a policy file (`….toml`)."""
+
+
 class BudgetSettings(Section):
     """Limits of one session; the same in training and in evaluation, or the run is refused."""
 
@@ -174,6 +181,7 @@ class Settings(Section):
     model: ModelSettings = ModelSettings()
     engine: EngineSettings = EngineSettings()
     harness: HarnessSettings = HarnessSettings()
+    guard: GuardSettings = GuardSettings()
     budget: BudgetSettings = BudgetSettings()
     reward: RewardSettings = RewardSettings()
     warm_start: WarmStartSettings = WarmStartSettings()

@@ -14,7 +14,7 @@ from harness_adapters.engine.precision import settled
 from harness_adapters.engine.start import start_engine
 from harness_adapters.gateway.server import Gateway
 from harness_adapters.guard.audit import AuditLog
-from harness_adapters.guard.policies import AllowAll
+from harness_adapters.guard.policy import policy_named
 from harness_adapters.harness import Harness, Profile
 from harness_adapters.harness.registry import get_harness
 from harness_adapters.progress import Reporter
@@ -40,7 +40,7 @@ def make_runner(
 ) -> SessionRunner:
     """A session runner over an engine that is already there."""
     return SessionRunner(
-        gateway=Gateway(engine, chat, AllowAll(), AuditLog(audit)),
+        gateway=Gateway(engine, chat, policy_named(settings.guard.policy), AuditLog(audit)),
         harness=harness,
         profile=Profile(settings.harness.profile),
         budget=settings.budget,

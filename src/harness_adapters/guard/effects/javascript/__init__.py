@@ -1,0 +1,7 @@
+"""JavaScript: `program.py` walks the language, `library.py` knows Node and nested tools."""
+
+from __future__ import annotations
+
+from harness_adapters.guard.effects.javascript.program import run_javascript
+
+__all__ = ["run_javascript"]

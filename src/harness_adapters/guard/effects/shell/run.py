@@ -1,0 +1,397 @@
+"""Runs a shell program on paper: every branch, no process, effects instead of acts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from tree_sitter import Node
+
+from harness_adapters.guard.effects.holes import (
+    ANY,
+    EITHER,
+    OPAQUE,
+    alternatives,
+    choices,
+    degraded,
+    known,
+)
+from harness_adapters.guard.effects.kinds import Kind
+from harness_adapters.guard.effects.shell.commands import run_command
+from harness_adapters.guard.effects.shell.long_text import all_found, set_aside
+from harness_adapters.guard.effects.shell.state import PARSER, ShellState
+from harness_adapters.guard.effects.world import World
+
+_NETWORK_FILE = re.compile(r"/dev/(?:tcp|udp)/([^/]+)(?:/|$)")
+_READ_FILE = re.compile(r"\$\(\s*<(?![<(])")
+_READ_WRITE = re.compile(r"(?<=[\s;&|])(\d*)<>(?=\s*[\w/.~$\"'])")
+_SILENT = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
+
+
+def run_shell(world: World, source: str, *, args: Sequence[str] = (), stdin: str = "") -> str:
+    """Effects of a shell program go into `world`; returns what it would print.
+
+    A text with holes, or one that is no shell, is an effect of its own: unresolved.
+    """
+    if not known(source):
+        world.emit(Kind.UNRESOLVED, "code")
+        return ANY
+    if not world.enter():
+        return ANY
+    try:
+        return Shell(world, args).run(source, stdin)
+    finally:
+        world.leave()
+
+
+class Shell(ShellState):
+    """State of one shell process."""
+
+    def __init__(self, world: World, args: Sequence[str] = ()) -> None:
+        super().__init__(world, args)
+        self.functions: dict[str, Node] = {}
+        self.bodies: dict[str, str] = {}
+        """Of here-documents, by the marks in their place."""
+
+    def run(self, source: str, stdin: str = "") -> str:
+        """Run a whole program; an unreadable one is unresolved."""
+        short, bodies = set_aside(source)
+        root = PARSER.parse(short.encode(errors="replace")).root_node
+        if bodies and (root.has_error or not all_found(root, bodies)):
+            root = PARSER.parse(source.encode(errors="replace")).root_node
+        else:
+            self.bodies = bodies
+        if root.has_error:
+            # Two forms that the grammar lacks, in words that mean the same to the analysis.
+            mended = _READ_WRITE.sub(r"\1<", _READ_FILE.sub("$(cat <", source))
+            root = PARSER.parse(mended.encode(errors="replace")).root_node
+        if root.has_error:
+            self.world.emit(Kind.UNRESOLVED, "syntax")
+            return ANY
+        return self.output_of(root, stdin)
+
+    # Statements
+
+    def output_of(self, node: Node, stdin: str) -> str:
+        """See ShellState."""
+        return "".join(self.statement(child, stdin) for child in node.named_children)
+
+    def statement(self, node: Node, stdin: str) -> str:
+        """Run one node; returns its output. `stdin` is what it can read."""
+        self.world.step()
+        handler = _STATEMENTS.get(node.type)
+        if handler is None:
+            self.world.emit(Kind.UNRESOLVED, "syntax")
+            return ANY
+        before, self.stdin = self.stdin, stdin
+        try:
+            return handler(self, node, stdin)
+        finally:
+            self.stdin = before
+
+    def pipeline(self, node: Node, stdin: str) -> str:
+        """`a | b`: each in a subshell of its own, but for what a `read` sets."""
+        for child in node.named_children:
+            stdin = self.statement(child, stdin)
+        return stdin
+
+    def subshell(self, node: Node, stdin: str) -> str:
+        """`( … )`: variables and the directory stay inside."""
+        before = dict(self.world.env), self.world.cwd
+        out = self.output_of(node, stdin)
+        self.world.env, self.world.cwd = before
+        return out
+
+    def branches(self, node: Node, stdin: str) -> str:
+        """`if` and `case`: all branches, then every variable may have any of their values."""
+        out, start, ends = "", dict(self.world.env), []
+        plain: list[Node] = []
+        condition = node.child_by_field_name("condition")
+        for child in node.named_children:
+            if child.type in ("elif_clause", "else_clause", "case_item"):
+                self.world.env = dict(start)
+                skip = {n.id for n in child.children_by_field_name("value")}
+                for part in child.named_children:
+                    if part.id not in skip:
+                        out += self.statement(part, stdin)
+                ends.append(self.world.env)
+            elif node.type == "case_statement":
+                self.words.text(child)
+            else:
+                plain.append(child)
+        self.world.env = dict(start)
+        for child in plain:
+            out += self.statement(child, stdin)
+        del condition
+        ends += [self.world.env, start]
+        self.world.env = {
+            name: alternatives([end[name] for end in ends if name in end])
+            for name in {name for end in ends for name in end}
+        }
+        return out
+
+    def loop(self, node: Node, stdin: str) -> str:
+        """`for` and `select` over words, each of them."""
+        name = node.child_by_field_name("variable")
+        body = node.child_by_field_name("body")
+        values = [
+            path
+            for value in node.children_by_field_name("value")
+            for field in self.words.fields(value)
+            for path in self.world.globbed(field)
+        ]
+        if not any(child.type == "in" for child in node.children):
+            values = self.args
+        out = ""
+        for value in values:
+            self.assign((name.text or b"").decode() if name else "", value)
+            out += self.statement(body, stdin) if body else ""
+        return out
+
+    def repeat(self, node: Node, stdin: str) -> str:
+        """`while`, `until`, `for ((…))`: over known lines of a `read`, else twice, then widened."""
+        body = node.child_by_field_name("body")
+        heads = [c for c in node.named_children if body is None or c.id != body.id]
+        out = ""
+        read = next((c for c in heads if (c.text or b"").startswith((b"read", b"IFS"))), None)
+        if read is not None and stdin:
+            for line in stdin.splitlines() or [""]:
+                self.statement(read, line)
+                out += self.statement(body, "") if body else ""
+            return out
+        before: dict[str, str] = {}
+        for _ in range(2):
+            for head in heads:
+                out += self.statement(head, stdin)
+            before = dict(self.world.env)
+            out += self.statement(body, stdin) if body else ""
+        for name, value in self.world.env.items():
+            if before.get(name) != value:
+                self.world.env[name] = OPAQUE if known(value) else degraded(value)
+        if any(value == OPAQUE for value in self.world.env.values()) and body:
+            out += self.statement(body, stdin)
+        return out
+
+    def define(self, node: Node, stdin: str) -> str:
+        """A function; its body is run when it is called."""
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is not None and body is not None:
+            self.functions[(name.text or b"").decode()] = body
+        return ""
+
+    def call_function(self, name: str, args: list[str], stdin: str) -> str:
+        """Run a function of this shell."""
+        if not self.world.enter():
+            return ANY
+        before, self.args = self.args, args
+        try:
+            return self.statement(self.functions[name], stdin)
+        finally:
+            self.args = before
+            self.world.leave()
+
+    def redirected(self, node: Node, stdin: str) -> str:
+        """A statement with redirections."""
+        body = node.child_by_field_name("body")
+        redirects = [c for c in node.named_children if body is None or c.id != body.id]
+        stdin, outputs, rest = self.open_redirects(redirects, stdin)
+        out = self.statement(body, stdin) if body else ""
+        out += "".join(self.statement(part, out) for part in rest)
+        return self.into(outputs, out)
+
+    def open_redirects(
+        self, nodes: list[Node], stdin: str
+    ) -> tuple[str, list[tuple[str, bool]], list[Node]]:
+        """Effects of reading; returns input, outputs as (path, append), and what follows."""
+        outputs: list[tuple[str, bool]] = []
+        rest: list[Node] = []
+        for node in nodes:
+            if node.type == "herestring_redirect":
+                stdin = self.words.text(node.named_children[-1]) + "\n"
+            elif node.type == "heredoc_redirect":
+                stdin = self._heredoc(node)
+                inner = [
+                    c
+                    for c in node.named_children
+                    if c.type not in ("heredoc_start", "heredoc_body", "heredoc_end")
+                ]
+                more = [c for c in inner if c.type.endswith("_redirect")]
+                stdin, others, after = self.open_redirects(more, stdin)
+                outputs += others
+                rest += [c for c in inner if not c.type.endswith("_redirect")] + after
+            elif node.type == "file_redirect":
+                stdin = self._file(node, stdin, outputs)
+        return stdin, outputs, rest
+
+    def _heredoc(self, node: Node) -> str:
+        start = next((c for c in node.children if c.type == "heredoc_start"), None)
+        body = next((c for c in node.children if c.type == "heredoc_body"), None)
+        if body is None:
+            return ""
+        raw = (body.text or b"").decode(errors="replace")
+        raw = self.bodies.get(raw, raw)
+        if any(c.text == b"<<-" for c in node.children):
+            raw = re.sub(r"(?m)^\t+", "", raw)
+        if start is not None and re.search(rb"['\"\\]", start.text or b""):
+            return raw
+        return self.words.text(body) if "$" in raw or "`" in raw or "\\" in raw else raw
+
+    def _file(self, node: Node, stdin: str, outputs: list[tuple[str, bool]]) -> str:
+        destination = node.child_by_field_name("destination")
+        operator = next((c.type for c in node.children if c.type[0] in "<>&"), ">")
+        if destination is None:
+            return stdin
+        for place in self.words.fields(destination) or [""]:
+            host = _NETWORK_FILE.match(self.world.path(place)) if "dev" in place else None
+            if host:
+                self.world.emit(Kind.NETWORK, host[1])
+                return ANY
+            if operator in (">&", "<&", "&>", "&>>") and place.rstrip("-").isdigit():
+                continue
+            if operator.startswith("<") and operator != "<>":
+                if place not in ("-", ""):
+                    stdin = self.world.read(place)
+            elif place not in _SILENT and place != "-":
+                outputs.append((place, ">>" in operator))
+        return stdin
+
+    def into(self, outputs: list[tuple[str, bool]], text: str) -> str:
+        """Write output to the files that redirections name; returns what is left to print."""
+        for path, append in outputs:
+            for place in self.world.globbed(path):
+                self.world.write(place, text, append=append)
+        return "" if outputs else text
+
+    def command(self, node: Node, stdin: str) -> str:
+        """A simple command: assignments, words, redirections."""
+        redirects = [c for c in node.named_children if c.type.endswith("_redirect")]
+        stdin, outputs, _ = self.open_redirects(redirects, stdin)
+        kept: dict[str, str | None] = {}
+        argv: list[str] = []
+        names: list[str] = []
+        for child in node.named_children:
+            kind = child.type
+            if kind == "variable_assignment":
+                name, value = self._assignment(child)
+                kept.setdefault(name, self.world.env.get(name))
+                self.world.set_variable(name, value)
+            elif kind == "command_name":
+                text = self.words.text(child.children[0])
+                if EITHER in text:
+                    # Any of several programs: each is run with the same arguments.
+                    names = [each for each in choices(text) if each]
+                else:
+                    argv += self.words.fields(child.children[0])
+            elif not kind.endswith("_redirect"):
+                argv += self.words.fields(child)
+        out = ""
+        for words in [[*name.split(), *argv] for name in names] or [argv]:
+            out += run_command(self, words, stdin) if words else ""
+        for name, before in kept.items():
+            if before is None:
+                self.world.env.pop(name, None)
+            else:
+                self.world.env[name] = before
+        return self.into(outputs, out)
+
+    def _assignment(self, node: Node) -> tuple[str, str]:
+        name_node, value_node = node.child_by_field_name("name"), node.child_by_field_name("value")
+        name = (name_node.text or b"").decode().split("[")[0] if name_node else ""
+        if value_node is None:
+            value = ""
+        elif value_node.type == "array":
+            value = " ".join(f for c in value_node.named_children for f in self.words.fields(c))
+        else:
+            value = self.words.text(value_node)
+        if any(child.type == "+=" for child in node.children):
+            space = " " if value_node is not None and value_node.type == "array" else ""
+            value = self.variable(name) + space + value
+        return name, value
+
+    def assignment(self, node: Node, stdin: str) -> str:
+        """`NAME=value` on its own."""
+        name, value = self._assignment(node)
+        self.world.set_variable(name, value)
+        return ""
+
+    def declaration(self, node: Node, stdin: str) -> str:
+        """`export`, `declare`, `local`, `readonly`; alone they print all variables."""
+        arguments = node.named_children
+        word = (node.children[0].text or b"").decode()
+        for child in arguments:
+            if child.type == "variable_assignment":
+                self.assignment(child, stdin)
+            else:
+                for text in self.words.fields(child):
+                    if "=" in text:
+                        name, _, value = text.partition("=")
+                        self.world.set_variable(name, value)
+        flags = (b"-x", b"-p", b"-px", b"-xp")
+        if word != "local" and all(child.text in flags for child in arguments):
+            self.world.emit(Kind.ENVIRONMENT, "<all>")
+        return ANY if not arguments else ""
+
+    def unset(self, node: Node, stdin: str) -> str:
+        """`unset NAME`."""
+        for child in node.named_children:
+            for name in self.words.fields(child):
+                self.world.env.pop(name, None)
+                self.world.emit(Kind.ENVIRONMENT, name)
+        return ""
+
+    def test(self, node: Node, stdin: str) -> str:
+        """`[ … ]` and `[[ … ]]`: substitutions inside are run, nothing else."""
+        for child in node.named_children:
+            if child.type == "word":
+                self.last_word = self.words.text(child)
+            elif child.type in _SUBSTITUTING:
+                self.words.fields(child)
+            elif child.named_child_count:
+                self.test(child, stdin)
+        return ""
+
+    def nothing(self, node: Node, stdin: str) -> str:
+        """Comments and the words of a `for ((…))`."""
+        return self.test(node, stdin)
+
+    def from_file(self, node: Node, stdin: str) -> str:
+        """`$(< file)`: its contents."""
+        return self.open_redirects([node], stdin)[0]
+
+    def inner(self, node: Node, stdin: str) -> str:
+        """`{ … }`, lists, `do … done`, `! command`."""
+        return self.output_of(node, stdin)
+
+
+_SUBSTITUTING = ("command_substitution", "process_substitution", "string", "concatenation")
+_STATEMENTS: dict[str, Callable[[Shell, Node, str], str]] = {
+    "command": Shell.command,
+    "list": Shell.inner,
+    "pipeline": Shell.pipeline,
+    "redirected_statement": Shell.redirected,
+    "variable_assignment": Shell.assignment,
+    "variable_assignments": Shell.inner,
+    "declaration_command": Shell.declaration,
+    "unset_command": Shell.unset,
+    "subshell": Shell.subshell,
+    "compound_statement": Shell.inner,
+    "do_group": Shell.inner,
+    "negated_command": Shell.inner,
+    "if_statement": Shell.branches,
+    "case_statement": Shell.branches,
+    "for_statement": Shell.loop,
+    "while_statement": Shell.repeat,
+    "c_style_for_statement": Shell.repeat,
+    "function_definition": Shell.define,
+    "test_command": Shell.test,
+    "file_redirect": Shell.from_file,
+    "comment": Shell.nothing,
+    "program": Shell.inner,
+}
+for _name in (
+    *("binary_expression", "unary_expression", "postfix_expression", "number", "word"),
+    *("parenthesized_expression", "variable_name", "simple_expansion", "expansion"),
+    *("arithmetic_expansion", "ternary_expression"),
+):
+    _STATEMENTS[_name] = Shell.nothing
+__all__ = ["Shell", "run_shell"]
