@@ -7,9 +7,12 @@ from typing import Annotated
 
 import typer
 
+from harness_adapters.cli.guard_bench import bench
+
 app = typer.Typer(
     help="Judge and log the tool calls of any agent; check the log.", no_args_is_help=True
 )
+app.command()(bench)
 
 
 @app.command()
@@ -32,7 +35,7 @@ def serve(
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:NAME", help="A policy of your own in place of --deny."),
+        typer.Option(help="default (the shipped rules), off, FILE.toml, or MODULE:NAME."),
     ] = None,
     harness: Annotated[str, typer.Option(help="Name of the agent, for the log.")] = "",
     session: Annotated[str, typer.Option(help="Name of the session, for the log.")] = "proxy",

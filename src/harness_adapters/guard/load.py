@@ -10,19 +10,24 @@ from pathlib import Path
 
 from harness_adapters.errors import ConfigError
 from harness_adapters.guard import Policy
-from harness_adapters.guard.policies import AllowAll, DenyPatterns, DenyRule
+from harness_adapters.guard.policies import DenyPatterns, DenyRule
+from harness_adapters.guard.policy import policy_named
 
 
 def load_policy(place: str | None, patterns: Sequence[str]) -> Policy:
-    """`MODULE:NAME`, else blocks by patterns, else a policy that allows all.
+    """The shipped rules, unless `place` or `patterns` say another.
 
-    NAME is a policy, or something to call without arguments that gives one. Modules of the current
-    directory are found, too. Raises ConfigError.
+    `place` is what the setting `guard.policy` takes (`default`, `off`, a policy file) or
+    `MODULE:NAME`, where NAME is a policy, or something to call without arguments that gives one;
+    modules of the current directory are found, too. With `patterns` alone it blocks by these.
+    Raises ConfigError.
     """
-    if place is None:
-        return DenyPatterns([_rule(pattern) for pattern in patterns]) if patterns else AllowAll()
-    if patterns:
+    if patterns and place is not None:
         raise ConfigError("--policy and --deny: give one of them")
+    if patterns:
+        return DenyPatterns([_rule(pattern) for pattern in patterns])
+    if place is None or place.endswith(".toml") or ":" not in place:
+        return policy_named(place or "default")
     module, _, name = place.partition(":")
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
