@@ -14,6 +14,7 @@ from harness_adapters.guard.effects.holes import (
     known,
 )
 from harness_adapters.guard.effects.kinds import Kind
+from harness_adapters.guard.effects.limits import small_product
 from harness_adapters.guard.effects.python.members import attribute, iterated
 from harness_adapters.guard.effects.python.pure import PURE, STRING_METHODS, sized
 from harness_adapters.guard.effects.python.values import (
@@ -274,6 +275,10 @@ def _value_method(
                 return DARK
             if name in ("format", "format_map") and re.search(r":[^}]*\d{4}", text_of(owner)):
                 return DARK
+            if not small_product(owner, *args, *kwargs.values()):
+                return DARK
+            if name in ("decode", "encode") and args:
+                return PURE[f"codecs.{name}"](owner, args[0])
             return sized(getattr(owner, name)(*args, **kwargs))
         except Exception:
             return DARK
