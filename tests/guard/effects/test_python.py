@@ -126,6 +126,9 @@ def test_a_library_that_is_only_written_counts_as_later():
     "code",
     [
         "x = bytes(10**10)",
+        "x = 'aa'\nfor i in range(60):\n    x = f'{x}{x}'",
+        "x = 'aa' + input()\nfor i in range(60):\n    x += x",
+        "x = ('%s' * 2**16) % (('a' * 2**19,) * 2**16)",
         "x = format(1, '999999999d')",
         "x = ('a' * 2**19).replace('a', 'b' * 2**19)",
         "x = ('b' * 2**19).join(['a'] * 4000)",

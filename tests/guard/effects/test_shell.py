@@ -187,6 +187,8 @@ def test_words_that_are_only_words_are_no_reads(command):
         "x=" + "a" * 60_000 + "; echo ${x##*b}",
         "x=" + "a" * 60_000 + "; echo ${x//a/" + "b" * 60_000 + "}",
         "pkill -f '(.+)+x'",
+        "x=aaaa; for i in {1..60}; do x=$x$x; done; echo $x",
+        "x=" + "a" * 60_000 + "; echo " + "$x" * 2000,
     ],
 )
 def test_nothing_in_a_call_stalls_the_analysis(command):

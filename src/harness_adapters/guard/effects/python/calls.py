@@ -283,7 +283,8 @@ def _value_method(
         except Exception:
             return DARK
     if name == "join" and args and isinstance(owner, str):
-        return owner.join(text_of(item) for item in iterated(program, args[0]))
+        parts = [text_of(item) for item in iterated(program, args[0])]
+        return owner.join(parts) if small_product(owner + "x", parts) else OPAQUE
     if name == "format" and isinstance(owner, str):
         return _format(owner, args, kwargs)
     if name == "replace" and len(args) == 2 and is_concrete(args):
