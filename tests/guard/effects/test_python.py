@@ -121,6 +121,27 @@ def test_a_library_that_is_only_written_counts_as_later():
     }
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = bytes(10**10)",
+        "x = 'aa'\nfor i in range(60):\n    x = f'{x}{x}'",
+        "x = 'aa' + input()\nfor i in range(60):\n    x += x",
+        "x = ('%s' * 2**16) % (('a' * 2**19,) * 2**16)",
+        "x = format(1, '999999999d')",
+        "x = ('a' * 2**19).replace('a', 'b' * 2**19)",
+        "x = ('b' * 2**19).join(['a'] * 4000)",
+        "import re\nre.findall('(a+)+$', 'a' * 60 + 'b')",
+        "import codecs\ncodecs.decode(b'x', 'zlib')",
+        "x = (1).to_bytes(10**10, 'big')",
+        "x = '{0}' * 2**16\nx = x.format('a' * 2**19)",
+    ],
+)
+def test_nothing_in_a_call_stalls_the_analysis(code):
+    effects(code)
+
+
 @pytest.mark.parametrize("code", ["x = 'a' * 10**9", "x = 9 ** 9 ** 9", "x = '%999999999d' % 1"])
 def test_nothing_large_is_worked_out(code):
     effects(code)

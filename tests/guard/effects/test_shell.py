@@ -178,6 +178,23 @@ def test_words_that_are_only_words_are_no_reads(command):
     assert SECRET not in effects(command)
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo " + "a" * 60 + "b | sed -E 's/(a+)+$/x/'",
+        "echo " + "a" * 2000 + " | sed -E 's/.*.*.*.*.*x/y/'",
+        "x=" + "a" * 60_000 + "; echo ${x##*b}",
+        "x=" + "a" * 60_000 + "; echo ${x//a/" + "b" * 60_000 + "}",
+        "pkill -f '(.+)+x'",
+        "x=aaaa; for i in {1..60}; do x=$x$x; done; echo $x",
+        "x=" + "a" * 60_000 + "; echo " + "$x" * 2000,
+    ],
+)
+def test_nothing_in_a_call_stalls_the_analysis(command):
+    effects(command)
+
+
 def test_a_subshell_keeps_its_directory_to_itself():
     assert effects("(cd /s); cat a") >= {("read", "/workspace/a")}
     assert SECRET not in effects("(cd /s); cat a")

@@ -17,6 +17,7 @@ from harness_adapters.guard.effects.holes import (
     known,
 )
 from harness_adapters.guard.effects.kinds import Effect, Kind
+from harness_adapters.guard.effects.limits import capped
 from harness_adapters.guard.effects.tree import Tree
 
 MAX_STEPS = 50_000
@@ -122,7 +123,7 @@ class World:
 
     def set_variable(self, name: str, value: str) -> None:
         """Effects of setting a variable: some name places whose files are read or run."""
-        self.env[name] = value
+        self.env[name] = capped(value)
         self.emit(Kind.ENVIRONMENT, f"{name}={value}")
         if name in _SEARCH_PATHS:
             for place in value.split(":"):

@@ -19,6 +19,7 @@ from harness_adapters.guard.effects.holes import (
     known,
     paths_meet,
 )
+from harness_adapters.guard.effects.limits import quick_pattern
 from harness_adapters.guard.policy.rules import PolicyFile, Rule, TaskRules
 from harness_adapters.records import Decision
 
@@ -221,7 +222,7 @@ def is_loopback(host: str) -> bool:
 
 def _hits(target: str, processes: list[str]) -> bool:
     kind, _, pattern = target.partition(":")
-    if not known(pattern):
+    if not known(pattern) or not quick_pattern(pattern, max(map(len, processes))):
         return True
     try:
         search = re.compile(pattern).search

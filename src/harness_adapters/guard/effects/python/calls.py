@@ -14,6 +14,7 @@ from harness_adapters.guard.effects.holes import (
     known,
 )
 from harness_adapters.guard.effects.kinds import Kind
+from harness_adapters.guard.effects.limits import small_product
 from harness_adapters.guard.effects.python.members import attribute, iterated
 from harness_adapters.guard.effects.python.pure import PURE, STRING_METHODS, sized
 from harness_adapters.guard.effects.python.values import (
@@ -274,11 +275,16 @@ def _value_method(
                 return DARK
             if name in ("format", "format_map") and re.search(r":[^}]*\d{4}", text_of(owner)):
                 return DARK
+            if not small_product(owner, *args, *kwargs.values()):
+                return DARK
+            if name in ("decode", "encode") and args:
+                return PURE[f"codecs.{name}"](owner, args[0])
             return sized(getattr(owner, name)(*args, **kwargs))
         except Exception:
             return DARK
     if name == "join" and args and isinstance(owner, str):
-        return owner.join(text_of(item) for item in iterated(program, args[0]))
+        parts = [text_of(item) for item in iterated(program, args[0])]
+        return owner.join(parts) if small_product(owner + "x", parts) else OPAQUE
     if name == "format" and isinstance(owner, str):
         return _format(owner, args, kwargs)
     if name == "replace" and len(args) == 2 and is_concrete(args):

@@ -28,6 +28,7 @@ from harness_adapters.guard.effects.python.values import (
 
 if TYPE_CHECKING:
     from harness_adapters.guard.effects.python.interpret import Program
+from harness_adapters.guard.effects.limits import capped, small_product
 from harness_adapters.guard.effects.python.joining import join_paths
 from harness_adapters.guard.effects.python.members import attribute, item, iterated
 
@@ -88,7 +89,10 @@ def _name(program: Program, node: Any, env: dict[str, Value]) -> Value:
 
 
 def _joined(program: Program, node: Any, env: dict[str, Value]) -> Value:
-    return "".join(text_of(value(program, part, env)) for part in node.values)
+    made = ""
+    for part in node.values:
+        made = capped(made + text_of(value(program, part, env)))
+    return made
 
 
 def _formatted(program: Program, node: Any, env: dict[str, Value]) -> Value:
@@ -140,6 +144,8 @@ def binary(left: Value, op: ast.operator, right: Value) -> Value:
             padded = isinstance(op, ast.Mod) and isinstance(left, (str, bytes))
             if padded and re.search(r"[\d*]{4}", text_of(left)):
                 return DARK
+            if padded and not small_product(left, right):
+                return DARK
             return sized(_OPERATORS[type(op)](left, right))
         except Exception:
             return DARK
@@ -147,7 +153,7 @@ def binary(left: Value, op: ast.operator, right: Value) -> Value:
         if isinstance(left, list) and isinstance(right, list):
             return left + right
         if isinstance(left, (str, Unknown, Ref, Alt)) or isinstance(right, str):
-            return text_of(left) + text_of(right)
+            return capped(text_of(left) + text_of(right))
     if isinstance(op, ast.Mod) and isinstance(left, str):
         values = list(right) if isinstance(right, tuple) else [right]
         pieces = re.split(r"%[-+ #0]*\d*(?:\.\d+)?[a-zA-Z]", left)

@@ -10,7 +10,6 @@ import itertools
 import json
 import operator
 import posixpath
-import re
 import string
 import textwrap
 import urllib.parse
@@ -30,6 +29,27 @@ def _range(*args: int) -> list[int]:
     return list(numbers)
 
 
+def _counted(value: Any) -> Any:
+    if isinstance(value, int) and value > MAX_RANGE:
+        raise ValueError("too long")
+    return value
+
+
+def _plain_codec(name: str) -> str:
+    """A codec that makes no more than it gets: not those that decompress."""
+    if name.lower().replace("-", "").replace("_", "") not in _CODECS:
+        raise ValueError("not worked out")
+    return name
+
+
+_CODECS = frozenset(
+    {
+        *("utf8", "utf16", "utf32", "ascii", "latin1", "rot13", "hex", "hexcodec", "base64"),
+        *("base64codec", "unicodeescape", "rawunicodeescape", "quopri", "uu", "utf7", "punycode"),
+    }
+)
+
+
 def _decompress(data: bytes, wbits: int = zlib.MAX_WBITS) -> bytes:
     return zlib.decompressobj(wbits).decompress(data, MAX_SIZE)
 
@@ -42,11 +62,13 @@ PURE: dict[str, Callable[..., Any]] = {
     **{
         f.__name__: f
         for f in (
-            *(chr, ord, hex, oct, bin, int, str, len, repr, ascii, bytes, bytearray, list, tuple),
+            *(chr, ord, hex, oct, bin, int, str, len, repr, ascii, list, tuple),
             *(dict, set, frozenset, sorted, min, max, sum, abs, divmod, round, bool, float),
-            *(format, slice, all, any),
+            *(slice, all, any),
         )
     },
+    "bytes": lambda value=b"", *rest: bytes(_counted(value), *rest),
+    "bytearray": lambda value=b"", *rest: bytearray(_counted(value), *rest),
     "range": _range,
     "reversed": lambda items: list(reversed(items)),
     "zip": lambda *items: [tuple(row) for row in zip(*items, strict=False)],
@@ -63,16 +85,13 @@ PURE: dict[str, Callable[..., Any]] = {
         f"binascii.{name}": getattr(binascii, name)
         for name in ("unhexlify", "a2b_hex", "a2b_base64", "hexlify", "b2a_hex")
     },
-    "codecs.decode": codecs.decode,
-    "codecs.encode": codecs.encode,
+    "codecs.decode": lambda data, name="utf-8": codecs.decode(data, _plain_codec(name)),
+    "codecs.encode": lambda data, name="utf-8": codecs.encode(data, _plain_codec(name)),
     "bytes.fromhex": bytes.fromhex,
     "bytearray.fromhex": bytearray.fromhex,
     "bytes.decode": bytes.decode,
-    "str.join": str.join,
     "str.lower": str.lower,
     "str.maketrans": str.maketrans,
-    "str.replace": str.replace,
-    "int.to_bytes": int.to_bytes,
     "int.from_bytes": int.from_bytes,
     "zlib.decompress": _decompress,
     "gzip.decompress": _gunzip,
@@ -93,9 +112,6 @@ PURE: dict[str, Callable[..., Any]] = {
     "itertools.chain.from_iterable": lambda items: list(itertools.chain.from_iterable(items)),
     "operator.add": operator.add,
     "operator.itemgetter": operator.itemgetter,
-    "re.sub": lambda pattern, new, text: re.sub(pattern, new, text),
-    "re.split": re.split,
-    "re.findall": re.findall,
     "shlex.split": lambda text, *rest, **more: __import__("shlex").split(text),
     "shlex.quote": lambda text: __import__("shlex").quote(text),
     "shlex.join": lambda words: __import__("shlex").join(words),

@@ -13,6 +13,7 @@ from harness_adapters.guard.effects.holes import (
     OPAQUE,
 )
 from harness_adapters.guard.effects.kinds import Kind
+from harness_adapters.guard.effects.limits import capped
 from harness_adapters.guard.effects.shell.words import Words
 from harness_adapters.guard.effects.world import World
 
@@ -75,7 +76,7 @@ class ShellState:
 
     def assign(self, name: str, value: str) -> None:
         """See Values."""
-        self.world.env[name] = value
+        self.world.env[name] = capped(value)
 
     def substituted(self, node: Node) -> str:
         """See Values."""

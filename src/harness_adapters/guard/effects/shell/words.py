@@ -27,9 +27,13 @@ from harness_adapters.guard.effects.holes import (
     degraded,
     known,
 )
+from harness_adapters.guard.effects.limits import MAX_TEXT, quick_pattern
 from harness_adapters.guard.effects.shell.fields import fields, quoted, split, unescaped
 
 _EXPANSION = re.compile(r"(#|!)?(\w+|[@*#?$!-])(\[[^\]]*\])?(.*)", re.DOTALL)
+
+
+_LONGEST_TRIMMED = 4096
 
 
 class Values(Protocol):
@@ -81,8 +85,11 @@ class Words:
         if not node.child_count:
             return raw.decode(errors="replace")
         out: list[str] = []
-        at = node.start_byte
+        at, size = node.start_byte, 0
         for child in node.children:
+            size += len(out[-1]) if out else 0
+            if size > MAX_TEXT:
+                return OPAQUE
             if child.start_byte > at:
                 out.append(self._between(raw, node, at, child.start_byte, in_quotes))
             out.append(self._quoted_child(child) if in_quotes else self._marked(child))
@@ -176,6 +183,8 @@ class Words:
         old, new = (self.values.text_of(part).replace("\x00", "/") for part in (old, new))
         if not known(value) or not known(old + new):
             return degraded(value) if not known(value) else OPAQUE
+        if not quick_pattern(old, len(value)) or len(value) * (len(new) + 1) > 1 << 22:
+            return OPAQUE
         pattern = translate(old).removesuffix(r"\Z").removesuffix(r"\z")
         return re.sub(pattern, lambda _: new, value, count=0 if operator == "//" else 1)
 
@@ -193,6 +202,8 @@ def _trimmed(value: str, operator: str, pattern: str) -> str:
         if operator[0] == "%" and pattern and value.endswith(pattern):
             return value[: -len(pattern)]
         return value if known(pattern) and not pattern.startswith("*/") else degraded(value)
+    if len(value) > _LONGEST_TRIMMED or not quick_pattern(pattern, len(value)):
+        return OPAQUE
     matches = re.compile(translate(pattern)).match
     cuts = range(len(value) + 1)
     if operator[0] == "#":

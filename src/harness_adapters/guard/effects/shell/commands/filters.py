@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness_adapters.guard.effects.holes import ANY, degraded, known
 from harness_adapters.guard.effects.kinds import Kind
+from harness_adapters.guard.effects.limits import quick_pattern
 from harness_adapters.guard.effects.shell.commands.table import (
     command,
     embedded_path,
@@ -87,6 +88,9 @@ def _substituted(text: str, script: str, flags: dict[str, list[str]]) -> str:
     if not extended:
         old = re.sub(r"(\\)?([(){}+?|])", lambda m: m[2] if m[1] else "\\" + m[2], old)
     new = re.sub(r"(?<!\\)&", r"\\g<0>", new).replace("\\/", "/").replace("\\&", "&")
+    longest = max(map(len, text.split("\n")))
+    if not quick_pattern(old, longest) or len(text) * (len(new) + 1) > 1 << 22:
+        return degraded(text)
     try:
         pattern = re.compile(old.replace("\\/", "/"), re.I if "I" in match["flags"] else 0)
         count = 0 if "g" in match["flags"] else 1

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from harness_adapters.guard.effects.holes import ANY, as_written, degraded, known
+from harness_adapters.guard.effects.holes import ANY, OPAQUE, as_written, degraded, known
 from harness_adapters.guard.effects.kinds import Kind
+from harness_adapters.guard.effects.limits import MAX_TEXT
 
 if TYPE_CHECKING:
     from harness_adapters.guard.effects.shell.run import Shell
@@ -94,8 +95,12 @@ def places(shell: Shell, operand: str) -> list[str]:
 
 def read_all(shell: Shell, operands: Iterable[str], *, recursive: bool = False) -> str:
     """Effects of reading all operands; returns their joined text."""
-    texts = []
+    texts: list[str] = []
+    size = 0
     for operand in operands:
+        size += len(texts[-1]) if texts else 0
+        if size > MAX_TEXT:
+            texts = [OPAQUE]
         if operand == "-":
             texts.append(shell.stdin)
             continue
