@@ -6,6 +6,7 @@ from harness_adapters.guard.audit import AuditLog
 from harness_adapters.guard.judging import judge, notice
 from harness_adapters.guard.load import load_policy
 from harness_adapters.guard.policies import AllowAll, DenyPatterns
+from harness_adapters.guard.policy import EffectPolicy
 from harness_adapters.records import Decision, Verdict
 
 CALL = ProposedCall("s", "t", "pi", 0, "bash", '{"command": "rm x"}', "/app")
@@ -45,7 +46,8 @@ def test_a_notice_says_what_and_why_in_one_line():
 
 
 def test_policies_of_the_command_line():
-    assert isinstance(load_policy(None, []), AllowAll)
+    assert isinstance(load_policy(None, []), EffectPolicy)
+    assert isinstance(load_policy("off", []), AllowAll)
     denies = load_policy(None, [r"\brm\b"])
     assert isinstance(denies, DenyPatterns)
     assert denies.judge(CALL).decision is Decision.BLOCK
