@@ -12,6 +12,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
+from harness_adapters.cli.guard import policy_of_options
+from harness_adapters.errors import ConfigError
+from harness_adapters.guard import ProposedCall
+from harness_adapters.guard.policies import AllowAll
+from harness_adapters.guard.policy import EffectPolicy
+from harness_adapters.records import Decision
+
 CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"c": "rm x"}'}}
 ANSWER = {
     "choices": [
@@ -182,3 +189,28 @@ def test_bad_words_are_one_clear_line(guard, words, told):
 def test_a_log_that_isnt_there_is_one_clear_line(guard, tmp_path):
     result = guard("verify-log", str(tmp_path / "none"))
     assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+
+
+def test_the_policy_that_options_name():
+    assert isinstance(policy_of_options(None, []), EffectPolicy)
+    assert isinstance(policy_of_options("off", []), AllowAll)
+    assert isinstance(policy_of_options("harness_adapters.guard.policies:AllowAll", []), AllowAll)
+    denies = policy_of_options(None, [r"\brm\b"])
+    call = ProposedCall("s", "t", "pi", 0, "bash", '{"command": "rm x"}', "/app")
+    assert denies.judge(call).decision is Decision.BLOCK
+
+
+@pytest.mark.parametrize(
+    ("name", "patterns", "says"),
+    [
+        ("default", ["x"], "give one of them"),
+        (None, ["("], "--deny '\\('"),
+        ("no.such.module:Policy", [], "ModuleNotFoundError"),
+        ("json:dumps", [], "TypeError"),
+        ("none.toml", [], "No such file"),
+        ("defualt", [], "No such file"),
+    ],
+)
+def test_a_policy_that_cant_be_had_is_one_line(name, patterns, says):
+    with pytest.raises(ConfigError, match=says):
+        policy_of_options(name, patterns)

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from tests.training.conftest import write_coin
 
-from harness_adapters.config import Settings
+from harness_adapters.config import Settings, TaskSettings
 from harness_adapters.errors import ConfigError
 from harness_adapters.progress import Quiet
 from harness_adapters.records import Phase
 from harness_adapters.tasks import Split
-from harness_adapters.training.difficulty import measure, summarise
+from harness_adapters.training.difficulty import measure
 from harness_adapters.training.pipeline import test_tasks as held_out
 from harness_adapters.training.run import open_run
 
@@ -33,12 +33,17 @@ async def test_each_kind_is_played_and_nothing_twice(
     played = run.store.rollouts(phase=Phase.DIFFICULTY, turns=False)
     assert {r.task.split("-")[1] for r in played} == {"train"}
     assert {r.temperature for r in played} == {small.train.temperature}
-    await measure(run, Quiet(), attempts=3, kinds={"dice/1"})
+    again = await measure(run, Quiet(), attempts=3)
+    assert {one.sessions for one in again} == {3}
     more = run.store.rollouts(phase=Phase.DIFFICULTY, turns=False)
-    assert len(more) == len(played) + 1
-    assert summarise(more)[0].solved == sum(
-        r.correct for r in more if r.family == summarise(more)[0].kind.split("/")[0]
-    )
+    assert {r.id for r in played} < {r.id for r in more}
+    assert len(more) == 6
+    assert {one.kind: one.solved for one in again} == {
+        f"{name}/1": sum(bool(r.correct) for r in more if r.family == name)
+        for name in ("coin", "dice")
+    }
+    colder = await measure(run, Quiet(), attempts=1, temperature=0.5)
+    assert {one.sessions for one in colder} == {1}
     run.close()
 
 
@@ -56,5 +61,9 @@ def test_only_chosen_kinds_are_trained_validated_and_quoted(
 
 
 def test_a_kind_that_is_not_there_is_named(small: Settings, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"tasks\.kinds: no training task of 'coin/4'"):
+    with pytest.raises(ConfigError, match=r"kind 'coin/4'; there are coin/1"):
         open_run(tmp_path / "run", choosing(small, "coin/1", "coin/4"), resume=False)
+    starter = small.model_copy(update={"tasks": TaskSettings(kinds=["sort_lines/7"])})
+    with pytest.raises(ConfigError, match=r"kind 'sort_lines/7'"):
+        open_run(tmp_path / "run", starter, resume=False)
+    open_run(tmp_path / "run", choosing(small, "coin/1"), resume=False).close()

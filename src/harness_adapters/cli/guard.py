@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness_adapters.cli.guard_bench import bench
+
+if TYPE_CHECKING:
+    from harness_adapters.guard import Policy
 
 app = typer.Typer(
     help="Judge and log the tool calls of any agent; check the log.", no_args_is_help=True
@@ -48,7 +51,6 @@ def serve(
 ) -> None:
     """Run an audit proxy in the foreground; its address is the first line that it prints."""
     from harness_adapters.guard.audit import AuditLog
-    from harness_adapters.guard.load import load_policy
     from harness_adapters.paths import guard_dir
     from harness_adapters.proxy import Judging, ProxySettings
     from harness_adapters.proxy.serving import run_until_stopped
@@ -60,12 +62,35 @@ def serve(
         workdir=str(workdir or Path.cwd()),
     )
     judging = Judging(
-        policy=load_policy(policy, deny or []),
+        policy=policy_of_options(policy, deny or []),
         audit=AuditLog(log or guard_dir() / "audit.jsonl"),
         log_only=log_only,
         seconds=policy_seconds,
     )
     run_until_stopped(settings, judging, host, port, name=name, say=typer.echo)
+
+
+def policy_of_options(name: str | None, patterns: list[str]) -> Policy:
+    """By --policy, or blocks by --deny; the shipped rules without both. Raises ConfigError."""
+    import re
+
+    from harness_adapters.errors import ConfigError
+    from harness_adapters.guard.policies import DenyPatterns, DenyRule
+    from harness_adapters.guard.policy import policy_named, policy_of_code
+
+    if patterns and name is not None:
+        raise ConfigError("--policy and --deny: give one of them")
+    if patterns:
+        try:
+            compiled = [re.compile(pattern) for pattern in patterns]
+        except re.error as error:
+            raise ConfigError(f"--deny {error.pattern!r}: {error}") from None
+        return DenyPatterns(
+            [DenyRule("deny", one, f"{one.pattern} is not allowed") for one in compiled]
+        )
+    if name is not None and ":" in name and not name.endswith(".toml"):
+        return policy_of_code(name)
+    return policy_named(name or "default")
 
 
 @app.command("list")

@@ -98,22 +98,28 @@ def difficulty(
     harness: HarnessName = None,
     engine: EngineUrl = None,
     attempts: Annotated[int, typer.Option(min=1, help="Sessions of each kind.")] = 8,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, help="Of sampling; the training's where not given.")
+    ] = None,
     low: Annotated[float, typer.Option(min=0, max=1, help="Lowest rate to train on.")] = 0.2,
     high: Annotated[float, typer.Option(min=0, max=1, help="Highest rate to train on.")] = 0.7,
 ) -> None:
     """Measure the base's pass rate on each kind of training task, and name those to train on."""
     from harness_adapters import config as settings_file
+    from harness_adapters.errors import ConfigError
     from harness_adapters.progress import ConsoleReporter
     from harness_adapters.training.difficulty import measure
     from harness_adapters.training.run import open_run
 
+    if low > high:
+        raise ConfigError(f"--low {low} is above --high {high}")
     settings = settings_file.load(
         config, overrides(set_, model=model, harness=harness, engine=engine)
     )
     run = open_run(run_dir, settings, resume=True)
     try:
         with ConsoleReporter(Console(stderr=True)) as reporter:
-            found = run_work(measure(run, reporter, attempts=attempts))
+            found = run_work(measure(run, reporter, attempts=attempts, temperature=temperature))
     finally:
         run.close()
     table = Table("kind", "solved", "rate", "calls", "", box=None, pad_edge=False)

@@ -94,6 +94,9 @@ class Listener:
 
     async def serve(self, tape: Tape, sock: socket.socket) -> Callable[[], Awaitable[None]]:
         """Start; returns the function that stops. `sock` must be listening."""
+        # What it accepts inherits this; asyncio sets it only on sockets that it made itself.
+        # Without it a second small write waits for the client's delayed acknowledgement.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         state = ServerState()
 
         def protocol() -> asyncio.Protocol:

@@ -40,21 +40,25 @@ class Difficulty:
 
 
 async def measure(
-    run: Run, reporter: Reporter, *, attempts: int, kinds: Collection[str] = ()
+    run: Run, reporter: Reporter, *, attempts: int, temperature: float | None = None
 ) -> list[Difficulty]:
     """Play `attempts` sessions of each kind of the training split with the run's base.
 
-    At the training's temperature, over as many tasks of a kind as there are. With `kinds` only of
-    these. Sessions that the run directory holds are not played again. Raises TaskError when there
-    is nothing to play.
+    At `temperature`, or the training's, over as many tasks of a kind as there are. Sessions that
+    the run directory holds are not played again. Raises TaskError when there is nothing to play.
     """
-    tasks = [task for task in run.dataset.split(Split.TRAIN) if not kinds or task.kind in kinds]
+    tasks = run.dataset.split(Split.TRAIN)
     if not tasks:
-        raise TaskError(f"{run.dataset.root}: no training task of these kinds")
+        raise TaskError(f"{run.dataset.root}: no task of the train split")
+    if temperature is None:
+        temperature = run.settings.train.temperature
     base = await prepare_base(run, reporter)
-    done = run.store.rollouts(phase=Phase.DIFFICULTY, turns=False)
+    done = [
+        rollout
+        for rollout in run.store.rollouts(phase=Phase.DIFFICULTY, turns=False)
+        if rollout.temperature == temperature
+    ]
     have = {(rollout.task, rollout.attempt) for rollout in done}
-    temperature = run.settings.train.temperature
     plans = [
         plan
         for plan in _plans(tasks, attempts, temperature)
@@ -65,8 +69,7 @@ async def measure(
             reporter.phase("the base on training tasks", len(plans))
             pool = Pool(stack.runner, run.settings.concurrency, run.store.add)
             done += await pool.run(plans, lambda _: reporter.advance(1))
-    wanted = {task.id for task in tasks}
-    return summarise(rollout for rollout in done if rollout.task in wanted)
+    return summarise(done)
 
 
 def _plans(tasks: Collection[Task], attempts: int, temperature: float) -> list[SessionPlan]:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -105,19 +105,7 @@ def _open(root: Path, file: Path, settings: Settings, *, resume: bool) -> tuple[
         raise StoreError(f"{dataset.root} is not what {root} was started on: start a new run")
     write_whole(file, config.dump(settings))
     _remember(store, settings, dataset)
-    check_kinds(settings, dataset)
     return store, dataset
-
-
-def check_kinds(settings: Settings, dataset: Dataset) -> None:
-    """Raises ConfigError when a chosen kind is none that the training split has."""
-    there = {task.kind for task in dataset.split(Split.TRAIN)}
-    unknown = sorted(set(settings.tasks.kinds) - there)
-    if unknown:
-        raise ConfigError(
-            f"tasks.kinds: no training task of {unknown[0]!r} in {dataset.root}; write "
-            "family/level as in `metadata` of task.toml"
-        )
 
 
 def reopen_run(root: Path, changes: Sequence[str] = ()) -> Run:
@@ -149,18 +137,35 @@ def _flat(settings: Settings) -> dict[str, object]:
 
 
 def open_dataset(settings: Settings, root: Path) -> Dataset:
-    """The settings' dataset; the starter suite is written into the run directory first."""
-    if settings.tasks.dataset != "starter":
-        return load_dataset(Path(settings.tasks.dataset))
+    """The settings' dataset; the starter suite is written into the run directory first.
+
+    Raises TaskError, and ConfigError for a chosen kind that training has no task of.
+    """
+    chosen = settings.tasks
+    if chosen.dataset != "starter":
+        dataset = load_dataset(Path(chosen.dataset))
+        _check_kinds(chosen.kinds, {task.kind for task in dataset.split(Split.TRAIN)})
+        return dataset
+    # Before anything is written: a wrong kind must not leave a suite behind.
+    _check_kinds(chosen.kinds, starter.kinds(chosen.families))
     where = root / "tasks"
     if not where.is_dir():
         _write_starter(settings, where)
     return load_dataset(where)
 
 
+def _check_kinds(chosen: Sequence[str], there: Set[str]) -> None:
+    unknown = sorted(set(chosen) - there)
+    if unknown:
+        raise ConfigError(
+            f"tasks.kinds: no training task is of the kind {unknown[0]!r}; "
+            f"there are {', '.join(sorted(there))}"
+        )
+
+
 def shared_dataset(settings: Settings) -> Dataset:
     """The settings' dataset outside of any run: the starter suite lies among the caches."""
-    sizes = settings.tasks.model_dump_json()
+    sizes = settings.tasks.model_dump_json(exclude={"kinds"})  # kinds are a choice from it
     name = hashlib.sha256(sizes.encode()).hexdigest()[:12]
     return open_dataset(settings, data_dir() / "starter" / name)
 

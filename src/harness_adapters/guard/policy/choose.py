@@ -1,9 +1,12 @@
-"""The policy that a setting names."""
+"""The policy that a setting or an option of the command line names."""
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 
+from harness_adapters.errors import ConfigError
 from harness_adapters.guard import Policy
 from harness_adapters.guard.policies import AllowAll
 from harness_adapters.guard.policy.judge import EffectPolicy
@@ -20,6 +23,21 @@ def policy_named(name: str) -> Policy:
     return EffectPolicy(default_policy() if name == "default" else load_policy(Path(name)))
 
 
-def default() -> EffectPolicy:
-    """The shipped rules, for a task of which only the working directory is known."""
-    return EffectPolicy(default_policy())
+def policy_of_code(place: str) -> Policy:
+    """`MODULE:NAME`, a policy, or something to call without arguments that gives one.
+
+    Modules of the current directory are found, too. It runs code, so no setting of a run may come
+    here: run directories are passed on. Raises ConfigError.
+    """
+    module, _, name = place.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module), name)
+        policy = found if hasattr(found, "judge") and not isinstance(found, type) else found()
+    except Exception as error:  # any module may raise anything
+        raise ConfigError(f"policy {place}: {type(error).__name__}: {error}") from None
+    if not hasattr(policy, "judge"):
+        raise ConfigError(f"policy {place}: it has no method `judge`")
+    result: Policy = policy
+    return result

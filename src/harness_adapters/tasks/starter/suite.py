@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 
 from harness_adapters.errors import TaskError
 from harness_adapters.tasks.starter import code, edits, files, logs, questions, tables, text
@@ -24,6 +25,12 @@ def family(name: str) -> Family:
         raise TaskError(
             f"no starter family {name!r}; there are {', '.join(sorted(FAMILIES))}"
         ) from None
+
+
+def kinds(families: Collection[str] = ()) -> set[str]:
+    """`family/level` of all that may be trained on, of these families or of all."""
+    chosen = [family(name) for name in families] if families else list(FAMILIES.values())
+    return {f"{one.name}/{level}" for one in chosen if not one.test_only for level in LEVELS}
 
 
 def draft(name: str, level: int, seed: int) -> Draft:
