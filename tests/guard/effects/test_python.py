@@ -135,6 +135,9 @@ def test_a_library_that_is_only_written_counts_as_later():
         "import re\nre.findall('(a+)+$', 'a' * 60 + 'b')",
         "import codecs\ncodecs.decode(b'x', 'zlib')",
         "x = (1).to_bytes(10**10, 'big')",
+        "x = (1).to_bytes(length=10**10, byteorder='big')",
+        "x = 'a'.zfill(10**10)",
+        "x = '\\t'.expandtabs(tabsize=10**10)",
         "x = '{0}' * 2**16\nx = x.format('a' * 2**19)",
     ],
 )

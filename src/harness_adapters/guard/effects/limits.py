@@ -32,8 +32,14 @@ def capped(text: str) -> str:
 
 
 def small_product(owner: object, *others: object) -> bool:
-    """Whether an operation that may repeat one text for each part of another stays small."""
-    sizes = [len(each) if hasattr(each, "__len__") else 1 for each in others]
+    """Whether an operation that may repeat one text for each part of another stays small.
+
+    A number among the others counts as itself: it may be a width or a length.
+    """
+    sizes = [
+        len(each) if hasattr(each, "__len__") else abs(each) if isinstance(each, int) else 1
+        for each in others
+    ]
     inner = [
         len(part)
         for each in others

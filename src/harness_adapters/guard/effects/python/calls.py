@@ -271,8 +271,6 @@ def _value_method(
         return _dict_method(owner, name, args)
     if is_concrete(owner) and all(map(is_concrete, [*args, *kwargs.values()])):
         try:
-            if name in ("zfill", "center", "ljust", "rjust", "expandtabs") and args[0] > 4096:
-                return DARK
             if name in ("format", "format_map") and re.search(r":[^}]*\d{4}", text_of(owner)):
                 return DARK
             if not small_product(owner, *args, *kwargs.values()):
