@@ -137,12 +137,17 @@ def test_a_library_that_is_only_written_counts_as_later():
         "x = (1).to_bytes(10**10, 'big')",
         "x = (1).to_bytes(length=10**10, byteorder='big')",
         "x = 'a'.zfill(10**10)",
+        "x = '%*d' % (10**9, 1)",
         "x = '\\t'.expandtabs(tabsize=10**10)",
         "x = '{0}' * 2**16\nx = x.format('a' * 2**19)",
     ],
 )
 def test_nothing_in_a_call_stalls_the_analysis(code):
     effects(code)
+
+
+def test_a_large_number_is_put_into_a_text():
+    assert ("read", "/s/12345678901") in effects("open('/s/%d' % 12345678901)")
 
 
 @pytest.mark.parametrize("code", ["x = 'a' * 10**9", "x = 9 ** 9 ** 9", "x = '%999999999d' % 1"])

@@ -142,9 +142,9 @@ def binary(left: Value, op: ast.operator, right: Value) -> Value:
             if isinstance(op, (ast.Mult, ast.Pow, ast.LShift)):
                 _small(left, right, op)
             padded = isinstance(op, ast.Mod) and isinstance(left, (str, bytes))
-            if padded and re.search(r"[\d*]{4}", text_of(left)):
+            if padded and re.search(r"\d{4}|\*", text_of(left)):
                 return DARK
-            if padded and not small_product(left, right):
+            if padded and not small_product(left, right if hasattr(right, "__len__") else ()):
                 return DARK
             return sized(_OPERATORS[type(op)](left, right))
         except Exception:
