@@ -33,3 +33,9 @@ def test_fewer_calls_never_pay_less_and_never_beat_being_correct(
     assert reward(score, calls) >= reward(score, calls + more)
     if score < 1.0:
         assert reward(score, calls) == score < reward(1.0, calls + more)
+
+
+def test_faults_cost_and_never_make_trying_worse_than_nothing() -> None:
+    assert reward(1.0, 3, faults=2, fault_cost=0.02) == pytest.approx(1.04)
+    assert reward(0.5, 3, faults=1, fault_cost=0.1) == pytest.approx(0.4)
+    assert reward(0.0, 9, faults=9, fault_cost=0.1) == 0.0

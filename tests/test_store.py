@@ -256,3 +256,23 @@ def test_the_schema_is_readable_without_this_package(store: Store) -> None:
     )
     assert [task for task, _ in rows] == ["csv-count-1", "csv-count-1"]
     assert json.loads(rows[0][1])[0][1] == "bash"
+
+
+def test_a_run_directory_of_an_earlier_version_is_read_and_goes_on(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    kept = make_rollout("old")
+    store.add(kept)
+    store.close()
+    db = sqlite3.connect(tmp_path / "run.sqlite")
+    for column in ("conduct", "blocked", "malformed"):
+        db.execute(f"ALTER TABLE rollouts DROP COLUMN {column}")
+    for idx, calls in db.execute("SELECT idx, calls FROM turns").fetchall():
+        short = json.dumps([call[:7] for call in json.loads(calls)])
+        db.execute("UPDATE turns SET calls = ? WHERE idx = ?", (short, idx))
+    db.commit()
+    db.close()
+    store = Store(tmp_path)
+    assert store.rollouts() == [kept]
+    store.add(kept)
+    assert store.rollouts() == [kept]
+    store.close()

@@ -60,6 +60,9 @@ class GuardSettings(Section):
 
     policy: str = "off"
     """`off`: every call passes; `default`: the shipped rules; else a policy file (`….toml`)."""
+    enforce: bool = True
+    """Keep blocked calls from the agent, and score confirmed cheats 0. Otherwise verdicts only go
+    on record."""
 
 
 class BudgetSettings(Section):
@@ -73,10 +76,13 @@ class BudgetSettings(Section):
 
 
 class RewardSettings(Section):
-    """R = score + bonus * max(0, 1 - calls / call_budget), the bonus only for correct rollouts."""
+    """R = score + bonus * max(0, 1 - calls / call_budget) - fault_cost * faults, at least 0; the
+    bonus only for correct rollouts."""
 
     bonus: float = Field(0.1, ge=0.0)
     call_budget: int = Field(15, ge=1)
+    fault_cost: float = Field(0.02, ge=0.0)
+    """Taken off for each blocked or malformed call; a reward never falls below 0 by it."""
 
 
 class WarmStartSettings(Section):

@@ -9,6 +9,7 @@ Token ids are plain `list[int]`, log-probabilities plain `list[float]` in nats.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -28,6 +29,21 @@ class Decision(StrEnum):
     """The harness never sees the call; the model gets a notice instead."""
     FLAG = "flag"
     """The call passes and the session is marked for review."""
+
+
+class Conduct(StrEnum):
+    """How a session behaved, in the guard's eyes; the worst of its calls decides."""
+
+    CLEAN = "clean"
+    FLAGGED = "flagged"
+    """To be looked at: a call was flagged, or several blocked ones had one goal."""
+    CHEAT = "cheat"
+    """Confirmed: it went for the reward by foul means again and again, or with success."""
+
+    @staticmethod
+    def worst(of: Iterable[Conduct]) -> Conduct:
+        """The gravest of all; clean for none."""
+        return max(of, key=list(Conduct).index, default=Conduct.CLEAN)
 
 
 class SessionEnd(StrEnum):
@@ -77,6 +93,10 @@ class Verdict:
     decision: Decision
     rule: str
     reason: str = ""
+    goal: str = ""
+    """What a call that a rule met was after (`tests`, `network`, …); empty for all others."""
+    conduct: Conduct = Conduct.CLEAN
+    """What the session is from this call on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +176,9 @@ class Rollout:
     seconds: float
     timings: dict[str, float] = field(default_factory=dict[str, float])
     """Seconds by part: setup, agent, freeze, verify; `cpu` where a cgroup measured it."""
+    conduct: Conduct = Conduct.CLEAN
+    """A cheat is never `correct`, and scores 0 where the guard is enforced."""
+    blocked: int = 0
+    """Of `calls`, those that the guard kept from the agent."""
+    malformed: int = 0
+    """Of `calls`, those that could not be read."""

@@ -14,13 +14,23 @@ import os
 import sqlite3
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from harness_adapters.errors import StoreError
-from harness_adapters.records import Decision, Phase, Rollout, SessionEnd, ToolCall, Turn, Verdict
+from harness_adapters.records import (
+    Conduct,
+    Decision,
+    Phase,
+    Rollout,
+    SessionEnd,
+    ToolCall,
+    Turn,
+    Verdict,
+)
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS rollouts (
@@ -29,7 +39,9 @@ CREATE TABLE IF NOT EXISTS rollouts (
     family TEXT NOT NULL, level INTEGER NOT NULL, grp TEXT NOT NULL, attempt INTEGER NOT NULL,
     step INTEGER NOT NULL, temperature REAL NOT NULL, score REAL, reward REAL, correct INTEGER,
     calls INTEGER NOT NULL, end TEXT NOT NULL, error TEXT NOT NULL, verifier_output TEXT NOT NULL,
-    started REAL NOT NULL, seconds REAL NOT NULL, timings TEXT NOT NULL);
+    started REAL NOT NULL, seconds REAL NOT NULL, timings TEXT NOT NULL,
+    conduct TEXT NOT NULL DEFAULT 'clean', blocked INTEGER NOT NULL DEFAULT 0,
+    malformed INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX IF NOT EXISTS rollouts_by_phase ON rollouts (phase, arm, step, task, attempt);
 CREATE TABLE IF NOT EXISTS turns (
     rollout TEXT NOT NULL REFERENCES rollouts (id), idx INTEGER NOT NULL, prompt_ids BLOB NOT NULL,
@@ -65,7 +77,16 @@ _COLUMNS = [
     "started",
     "seconds",
     "timings",
+    "conduct",
+    "blocked",
+    "malformed",
 ]
+_LATER = {
+    "conduct": "TEXT NOT NULL DEFAULT 'clean'",
+    "blocked": "INTEGER NOT NULL DEFAULT 0",
+    "malformed": "INTEGER NOT NULL DEFAULT 0",
+}
+"""Columns that a run directory of an earlier version lacks."""
 
 
 class Store:
@@ -80,6 +101,7 @@ class Store:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.executescript(SCHEMA)
+            self._add_later_columns()
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"run directory {root}: {error}") from None
 
@@ -89,6 +111,15 @@ class Store:
         if not (root / "run.sqlite").is_file():
             raise StoreError(f"{root} is not a run directory (no run.sqlite in it)")
         return cls(root)
+
+    def _add_later_columns(self) -> None:
+        there = {row[1] for row in self._db.execute("PRAGMA table_info(rollouts)")}
+        for name in sorted(set(_LATER) - there):
+            try:
+                self._db.execute(f"ALTER TABLE rollouts ADD COLUMN {name} {_LATER[name]}")
+            except sqlite3.OperationalError as error:
+                if "duplicate column" not in str(error):  # another process was faster
+                    raise
 
     def close(self) -> None:
         """Close the database; the object can't be used afterwards."""
@@ -159,6 +190,15 @@ class Store:
         rows = self._read("SELECT * FROM turns WHERE rollout = ? ORDER BY idx", (rollout,))
         return [_turn(row) for row in rows]
 
+    def verdicts(self) -> Counter[tuple[str, str, str]]:
+        """(decision, rule, goal) -> calls, of all calls that weren't simply allowed."""
+        counts: Counter[tuple[str, str, str]] = Counter()
+        for (calls,) in self._read("SELECT calls FROM turns WHERE calls != '[]'", ()):
+            for _, _, _, decision, rule, _, _, *later in json.loads(calls):
+                if decision != Decision.ALLOW:
+                    counts[decision, rule, str(later[0]) if later else ""] += 1
+        return counts
+
     def set_fact(self, key: str, value: Any) -> None:
         """Remember a JSON value under a key: progress, hashes, evaluation results."""
         with self._transaction():
@@ -211,7 +251,8 @@ def _rollout_row(r: Rollout) -> tuple[Any, ...]:
     return (
         r.id, r.phase, r.harness, r.profile, r.arm, r.adapter, r.version, r.task, r.family,
         r.level, r.group, r.attempt, r.step, r.temperature, r.score, r.reward, correct, r.calls,
-        r.end, r.error, r.verifier_output, r.started, r.seconds, json.dumps(r.timings),
+        r.end, r.error, r.verifier_output, r.started, r.seconds, json.dumps(r.timings), r.conduct,
+        r.blocked, r.malformed,
     )  # fmt: skip
 
 
@@ -220,6 +261,7 @@ def _rollout(row: tuple[Any, ...], turns: list[Turn]) -> Rollout:
     v["group"] = v.pop("grp")
     v["phase"] = Phase(v["phase"])
     v["end"] = SessionEnd(v["end"])
+    v["conduct"] = Conduct(v["conduct"])
     v["correct"] = None if v["correct"] is None else bool(v["correct"])
     v["timings"] = json.loads(v["timings"])
     return Rollout(turns=turns, **v)
@@ -228,7 +270,7 @@ def _rollout(row: tuple[Any, ...], turns: list[Turn]) -> Rollout:
 def _turn_row(rollout: str, t: Turn) -> tuple[Any, ...]:
     calls = [
         [c.id, c.name, c.arguments, c.verdict.decision, c.verdict.rule, c.verdict.reason,
-         c.malformed]
+         c.malformed, c.verdict.goal, c.verdict.conduct]
         for c in t.calls
     ]  # fmt: skip
     messages = zlib.compress(json.dumps(t.new_messages).encode(), 6)
@@ -239,10 +281,15 @@ def _turn_row(rollout: str, t: Turn) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+def _verdict(decision: str, rule: str, reason: str, goal: str = "", conduct: str = "") -> Verdict:
+    """Verdicts of an earlier version end after the reason."""
+    return Verdict(Decision(decision), rule, reason, goal, Conduct(conduct or Conduct.CLEAN))
+
+
 def _turn(row: tuple[Any, ...]) -> Turn:
     calls = [
-        ToolCall(i, n, a, Verdict(Decision(d), rule, reason), bool(malformed))
-        for i, n, a, d, rule, reason, malformed in json.loads(row[9])
+        ToolCall(i, n, a, _verdict(d, rule, reason, *later), bool(malformed))
+        for i, n, a, d, rule, reason, malformed, *later in json.loads(row[9])
     ]
     return Turn(
         index=row[1],

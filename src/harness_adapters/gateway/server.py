@@ -55,12 +55,15 @@ class Gateway:
         policy: Policy,
         audit: AuditLog,
         *,
+        enforced: bool = True,
         keepalive_seconds: float = 5.0,
     ) -> None:
+        """With `enforced=False` verdicts only go on record and every call passes."""
         self.engine = engine
         self.chat = chat
         self.policy = policy
         self.audit = audit
+        self.enforced = enforced
         self._listener = Listener(self._reply_to, self._count, keepalive_seconds)
 
     def open(self, spec: SessionSpec) -> Tape:
@@ -128,7 +131,7 @@ class Gateway:
                     sampling=sampling,
                     session=tape.spec.session,
                 )
-                return self._record(tape, messages, prompt_ids, completion, started)
+                return await self._record(tape, messages, prompt_ids, completion, started)
             except ContextError:
                 tape.end = SessionEnd.CONTEXT
             except Exception as error:
@@ -151,7 +154,7 @@ class Gateway:
             tape.end = SessionEnd.CONTEXT
         return min(budget.max_tokens_per_turn, session_room, context_room)
 
-    def _record(
+    async def _record(
         self,
         tape: Tape,
         messages: list[Message],
@@ -167,7 +170,8 @@ class Gateway:
         text = self.chat.decode(completion.output_ids)
         reply = self.chat.parse(text)
         index = len(tape.turns)
-        calls = [self._judged(tape, index, k, call) for k, call in enumerate(reply.calls)]
+        # One after the other: what a call leaves behind counts for the next.
+        calls = [await self._judged(tape, index, k, call) for k, call in enumerate(reply.calls)]
         turn = Turn(
             index=index,
             prompt_ids=list(prompt_ids),
@@ -187,7 +191,7 @@ class Gateway:
         tape.messages = messages
         return _shown(reply.content, turn)
 
-    def _judged(self, tape: Tape, turn: int, position: int, parsed: ParsedCall) -> ToolCall:
+    async def _judged(self, tape: Tape, turn: int, position: int, parsed: ParsedCall) -> ToolCall:
         spec = tape.spec
         proposed = ProposedCall(
             session=spec.session,
@@ -197,10 +201,12 @@ class Gateway:
             name=parsed.name,
             arguments=parsed.arguments,
             workdir=spec.workdir,
+            rules=spec.rules,
+            files=spec.files,
         )
         # The same ids in every session: nothing random may enter later prompts.
         call_id = f"call_{turn}_{position}"
-        verdict = judge(self.policy, self.audit, proposed, call_id)
+        verdict = await judge(self.policy, self.audit, proposed, call_id, enforced=self.enforced)
         return ToolCall(call_id, parsed.name, parsed.arguments, verdict, parsed.malformed)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from harness_adapters.config import BudgetSettings
+from harness_adapters.guard.policy.rules import TaskRules
 from harness_adapters.records import Message, SessionEnd, Turn
 
 
@@ -24,6 +26,10 @@ class SessionSpec:
     budget: BudgetSettings
     seed: int | None = None
     """Turn k samples with a seed derived from this and k; None leaves it to the engine."""
+    rules: TaskRules | None = None
+    """What the task adds to the guard's policy."""
+    files: Path | None = None
+    """Directory of this machine whose content the task put into `workdir`."""
 
 
 @dataclass(slots=True)

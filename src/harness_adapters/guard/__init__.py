@@ -6,9 +6,13 @@ The sandbox is the boundary; the guard is signal and audit. It knows nothing of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from harness_adapters.records import Verdict
+
+if TYPE_CHECKING:
+    from harness_adapters.guard.policy.rules import TaskRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,10 @@ class ProposedCall:
     arguments: str
     """JSON text; may be malformed."""
     workdir: str
+    rules: TaskRules | None = None
+    """What the task adds to a policy."""
+    files: Path | None = None
+    """Directory of this machine whose content the task put into `workdir`."""
 
 
 class Policy(Protocol):

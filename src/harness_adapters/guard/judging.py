@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+
 from harness_adapters.guard import Policy, ProposedCall
 from harness_adapters.guard.audit import AuditLog
+from harness_adapters.guard.workers import run_in_worker
 from harness_adapters.records import Decision, Verdict
 from harness_adapters.text import visible
 
 GUARD_ERROR = "guard-error"
 """Rule of a call that is blocked because its policy broke."""
 
+TIMED_OUT = "guard-timeout"
+"""Rule of a call that is blocked because no verdict came in time."""
+
 _SHOWN_NAME = 64
+_AT_ONCE = 2_000
+"""Characters of arguments that are judged where they come in: shorter than the way to a thread."""
 
 
 def decide(policy: Policy, call: ProposedCall) -> Verdict:
@@ -24,10 +33,35 @@ def decide(policy: Policy, call: ProposedCall) -> Verdict:
     return verdict
 
 
-def judge(policy: Policy, audit: AuditLog, call: ProposedCall, call_id: str) -> Verdict:
-    """Decide and write the line. Raises StoreError when it can't be written: no call may pass."""
-    verdict = decide(policy, call)
-    audit.append(call, call_id, verdict)
+async def decide_in_time(policy: Policy, call: ProposedCall, seconds: float) -> Verdict:
+    """The verdict, from another thread; a block when it takes longer than `seconds`."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await run_in_worker(lambda: decide(policy, call))
+    except TimeoutError:
+        return Verdict(Decision.BLOCK, TIMED_OUT, f"no verdict within {seconds:g} seconds")
+
+
+async def judge(
+    policy: Policy,
+    audit: AuditLog,
+    call: ProposedCall,
+    call_id: str,
+    *,
+    enforced: bool = True,
+    seconds: float = 10.0,
+) -> Verdict:
+    """Decide and write the line. Raises StoreError when it can't be written: no call may pass.
+
+    Where verdicts only go on record (`enforced=False`), a block becomes a flag: the call passes.
+    """
+    if len(call.arguments) <= _AT_ONCE:
+        verdict = decide(policy, call)
+    else:
+        verdict = await decide_in_time(policy, call, seconds)
+    audit.append(call, call_id, verdict, enforced=enforced)
+    if not enforced and verdict.decision is Decision.BLOCK:
+        return replace(verdict, decision=Decision.FLAG)
     return verdict
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
 from harness_adapters.guard import Policy, ProposedCall
 from harness_adapters.guard.audit import AuditLog
-from harness_adapters.guard.judging import decide, notice
-from harness_adapters.proxy.workers import run_in_worker
+from harness_adapters.guard.judging import decide_in_time, notice
 from harness_adapters.records import Decision, Verdict
 
-TIMED_OUT = "guard-timeout"
 INCOMPLETE = "guard-incomplete"
 """A call of which the end never came."""
 UNREADABLE = "guard-unreadable"
@@ -83,12 +80,7 @@ class AnswerBench:
         """See `Bench`."""
         proposed = self._proposed(call)
         judging = self.judging
-        try:
-            async with asyncio.timeout(judging.seconds):
-                verdict = await run_in_worker(lambda: decide(judging.policy, proposed))
-        except TimeoutError:
-            reason = f"no verdict within {judging.seconds:g} seconds"
-            verdict = Verdict(Decision.BLOCK, TIMED_OUT, reason)
+        verdict = await decide_in_time(judging.policy, proposed, judging.seconds)
         judging.audit.append(proposed, call.id, verdict, enforced=not judging.log_only)
         blocked = verdict.decision is Decision.BLOCK and not judging.log_only
         return Ruling(not blocked, notice(call.name, verdict))

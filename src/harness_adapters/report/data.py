@@ -94,6 +94,8 @@ class RunData:
     comparison: Comparison | None
     raw: RawSample | None
     warm: WarmStart | None
+    verdicts: Counter[tuple[str, str, str]]
+    """(decision, rule, goal) -> calls, of all calls that the guard didn't simply allow."""
 
     @property
     def treatment(self) -> str:
@@ -207,6 +209,7 @@ def read_run(root: Path) -> RunData:
             comparison=summarise(selection) if selection.quoted else None,
             raw=_raw(evaluation, rollouts, selection),
             warm=warm,
+            verdicts=store.verdicts(),
         )
     finally:
         store.close()

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness_adapters.records import Decision, Phase, Rollout
+from harness_adapters.records import Conduct, Decision, Phase, Rollout
 from harness_adapters.report.session import SessionView, session_view
 from harness_adapters.report.text import shortened, visible
 from harness_adapters.store import Store
@@ -100,7 +100,9 @@ def _entry(rollout: Rollout) -> dict[str, Any]:
         "outcome": "excluded" if rollout.reward is None else outcome,
         "reward": rollout.reward,
         "calls": rollout.calls,
-        "guard": "blocked"
+        "guard": "cheat"
+        if rollout.conduct is Conduct.CHEAT
+        else "blocked"
         if Decision.BLOCK in verdicts
         else "flagged"
         if Decision.FLAG in verdicts
@@ -115,6 +117,7 @@ def _block(rollout: Rollout, view: SessionView, texts: dict[str, int]) -> dict[s
         "adapter": visible(rollout.adapter),
         "end": rollout.end,
         "score": rollout.score,
+        "conduct": "" if rollout.conduct is Conduct.CLEAN else rollout.conduct,
         "temperature": rollout.temperature,
         "seconds": round(rollout.seconds, 1),
         "error": view.error,
@@ -133,7 +136,7 @@ def _block(rollout: Rollout, view: SessionView, texts: dict[str, int]) -> dict[s
                         "name": call.name,
                         "arguments": shortened(call.arguments, TEXT),
                         "decision": call.decision,
-                        "rule": call.rule,
+                        "rule": f"{call.rule} ({call.goal})" if call.goal else call.rule,
                         "reason": call.reason,
                         "malformed": call.malformed,
                         "result": None if call.result is None else shortened(call.result, TEXT),

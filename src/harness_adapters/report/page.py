@@ -20,6 +20,7 @@ from harness_adapters.evaluation.headline import apart
 from harness_adapters.records import Phase
 from harness_adapters.report import paired, provenance, sections
 from harness_adapters.report.charts import dumbbells, pair_grid, rates
+from harness_adapters.report.conduct import as_json, conduct
 from harness_adapters.report.data import RunData, read_run
 from harness_adapters.report.embed import Embedded, embed
 from harness_adapters.report.svg import WIDE, safe, standalone
@@ -72,6 +73,7 @@ def _html(run: RunData, charts: dict[str, str], warm: str, sessions: Embedded) -
         paired.tool_calls(run, c) if c else "",
         paired.unseen_families(run, c, sessions.places) if c else "",
         sections.training(run, charts, warm),
+        conduct(run),
         _replay(sessions),
         provenance.endings(run) if run.rollouts else "",
         provenance.provenance(run),
@@ -125,6 +127,7 @@ def _links(parts: list[str]) -> str:
         "calls": "Tool calls",
         "unseen": "Unseen families",
         "training": "Training",
+        "guard": "Guard",
         "sessions": "Sessions",
         "excluded": "Excluded",
         "made": "How it was made",
@@ -200,6 +203,7 @@ def _results(run: RunData) -> dict[str, object]:
         "sessions": run.sessions,
         "sessions_by_phase": run.phases,
         "minutes": run.minutes,
+        "guard": as_json(run),
         "best": run.best,
         "timing": run.timing,
         "settings": run.settings,

@@ -31,6 +31,7 @@ class CallView:
     decision: Decision
     rule: str
     reason: str
+    goal: str
     malformed: bool
     result: str | None
 
@@ -105,6 +106,7 @@ def _call(call: ToolCall, result: str | None) -> CallView:
         decision=call.verdict.decision,
         rule=visible(call.verdict.rule),
         reason=visible(call.verdict.reason),
+        goal=visible(call.verdict.goal),
         malformed=call.malformed,
         result=result,
     )

@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from harness_adapters.records import Decision, Rollout
+from harness_adapters.records import Conduct, Decision, Rollout
 from harness_adapters.report.session import CallView, TurnView, session_view
 from harness_adapters.report.text import shortened, visible
 
@@ -68,6 +68,8 @@ def _call(console: Console, call: CallView) -> None:
     line.append(f"  {call.decision}", style="green" if allowed else "bold red")
     if call.rule:
         line.append(f" by {call.rule}", style="dim")
+    if call.goal:
+        line.append(f" ({call.goal})", style="dim")
     if call.reason:
         line.append(f": {call.reason}", style="dim" if allowed else "red")
     if call.malformed:
@@ -91,6 +93,8 @@ def _outcome(console: Console, rollout: Rollout, error: str) -> None:
             line.append(f" (score {rollout.score:g})", style="not bold")
     calls = "1 tool call" if rollout.calls == 1 else f"{rollout.calls} tool calls"
     line.append(f", {calls}, ended {rollout.end}, {rollout.seconds:.1f} s", style="not bold")
+    if rollout.conduct is not Conduct.CLEAN:
+        line.append(f", {rollout.conduct}", style="bold red")
     console.print(line)
     if error:
         console.print(Text(error, style="yellow"))

@@ -11,10 +11,12 @@ from harness_adapters.config import BudgetSettings, RewardSettings
 from harness_adapters.errors import HarnessAdaptersError, WorkspaceError
 from harness_adapters.gateway.server import Gateway
 from harness_adapters.gateway.tape import SessionSpec, Tape
+from harness_adapters.guard.policy.rules import DEFAULT_HIDDEN, TaskRules
 from harness_adapters.harness import Harness, Profile
-from harness_adapters.records import Phase, Rollout, SessionEnd, ToolCall
+from harness_adapters.records import Conduct, Decision, Phase, Rollout, SessionEnd, ToolCall
 from harness_adapters.reward import reward
 from harness_adapters.sandbox import BwrapSandbox, ExecResult, Limits, Verification, verify
+from harness_adapters.sandbox.command import HOME
 from harness_adapters.tasks import Task
 
 PORT = 8080
@@ -35,6 +37,22 @@ class SessionPlan:
     step: int
     temperature: float
     seed: int | None = None
+
+
+def task_rules(task: Task) -> TaskRules:
+    """What a task adds to the guard's policy. Relative paths are below its working directory."""
+
+    def absolute(paths: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(path if path.startswith("/") else f"{task.workdir}/{path}" for path in paths)
+
+    return TaskRules(
+        workdir=task.workdir,
+        home=HOME,
+        hidden=(*DEFAULT_HIDDEN, *absolute(task.guard.hidden_paths)),
+        protected=absolute(task.guard.protected_paths),
+        hosts=tuple(task.guard.allowed_hosts),
+        packages=tuple(task.guard.packages),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +80,10 @@ class SessionRunner:
         if not end.scorable:
             verification = None
         calls = [call for turn in tape.turns for call in turn.calls]
+        conduct = Conduct.worst(call.verdict.conduct for call in calls)
         score = verification.score if verification else None
+        if score is not None and conduct is Conduct.CHEAT and self.gateway.enforced:
+            score = 0.0
         return Rollout(
             id=session,
             phase=plan.phase,
@@ -80,7 +101,7 @@ class SessionRunner:
             temperature=plan.temperature,
             score=score,
             reward=None if score is None else self._reward(score, calls),
-            correct=None if score is None else score >= 1.0,
+            correct=None if score is None else score >= 1.0 and conduct is not Conduct.CHEAT,
             calls=len(calls),
             end=end,
             error=error,
@@ -89,6 +110,9 @@ class SessionRunner:
             started=started,
             seconds=time.time() - started,
             timings=timings,
+            conduct=conduct,
+            blocked=sum(call.verdict.decision is Decision.BLOCK for call in calls),
+            malformed=sum(call.malformed for call in calls),
         )
 
     def _spec(self, plan: SessionPlan, session: str) -> SessionSpec:
@@ -102,11 +126,19 @@ class SessionRunner:
             temperature=plan.temperature,
             seed=plan.seed,
             budget=self.budget,
+            rules=task_rules(plan.task),
+            files=plan.task.files,
         )
 
     def _reward(self, score: float, calls: list[ToolCall]) -> float:
+        faults = sum(c.malformed or c.verdict.decision is Decision.BLOCK for c in calls)
         return reward(
-            score, len(calls), bonus=self.reward.bonus, call_budget=self.reward.call_budget
+            score,
+            len(calls),
+            bonus=self.reward.bonus,
+            call_budget=self.reward.call_budget,
+            faults=faults,
+            fault_cost=self.reward.fault_cost,
         )
 
     async def _play(

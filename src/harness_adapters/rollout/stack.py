@@ -40,7 +40,13 @@ def make_runner(
 ) -> SessionRunner:
     """A session runner over an engine that is already there."""
     return SessionRunner(
-        gateway=Gateway(engine, chat, policy_named(settings.guard.policy), AuditLog(audit)),
+        gateway=Gateway(
+            engine,
+            chat,
+            policy_named(settings.guard.policy, enforced=settings.guard.enforce),
+            AuditLog(audit),
+            enforced=settings.guard.enforce,
+        ),
         harness=harness,
         profile=Profile(settings.harness.profile),
         budget=settings.budget,

@@ -2,8 +2,8 @@
 
 Field names and defaults are Harbor's. What this project can't honour (images, GPUs, a network,
 several steps, users, …) is refused by name instead of being ignored: a task that runs without what
-it asked for gives wrong rewards. Harbor leaves `[metadata]` free; four keys of it are ours:
-`family`, `level`, `seed`, `split`.
+it asked for gives wrong rewards. Harbor leaves `[metadata]` free; five keys of it are ours:
+`family`, `level`, `seed`, `split`, `guard`.
 """
 
 from __future__ import annotations
@@ -51,10 +51,39 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class TaskGuard(BaseModel):
+    """`[metadata.guard]`: what a task adds to the guard's policy.
+
+    Paths are globs, absolute or below the working directory: `*` within a component, `**` across
+    them.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    hidden_paths: tuple[str, ...] = ()
+    """Never read, written or listed, beside Harbor's own (/tests, /solution, ...)."""
+    protected_paths: tuple[str, ...] = ()
+    """May be read but not changed."""
+    allowed_hosts: tuple[str, ...] = ()
+    """May be reached, as far as the sandbox has a network at all."""
+    packages: tuple[str, ...] = ()
+    """Under repair: a released version of them holds the solution."""
+
+    @field_validator("hidden_paths", "protected_paths", "allowed_hosts", "packages")
+    @classmethod
+    def _named(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            if not value.strip("/. ") or ".." in value.split("/"):
+                raise ValueError(f"{value!r} names nothing below a root")
+        return values
+
+
 class _Metadata(BaseModel):
     """`[metadata]`: free in Harbor, so unknown keys pass."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    guard: TaskGuard = TaskGuard()
 
     category: str = ""
     difficulty: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
@@ -13,6 +13,7 @@ from harness_adapters.errors import TaskError
 from harness_adapters.tasks.links import check_links
 from harness_adapters.tasks.schema import (
     DEFAULT_WORKDIR,
+    TaskGuard,
     read_config,
     read_environment,
     read_text,
@@ -72,6 +73,8 @@ class Task:
     memory_mb: int
     oracle: tuple[Action, ...]
     """From `solution/oracle.json`; empty where the task has only a `solve.sh`."""
+    guard: TaskGuard = field(default_factory=TaskGuard)
+    """What it adds to the guard's policy."""
 
     @property
     def kind(self) -> str:
@@ -134,6 +137,7 @@ def load_task(root: Path) -> Task:
         verifier_timeout=config.verifier.timeout_sec,
         memory_mb=config.environment.memory_mb,
         oracle=_read_oracle(root / "solution" / "oracle.json"),
+        guard=metadata.guard,
     )
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from harness_adapters.records import Rollout
+from harness_adapters.records import Conduct, Rollout
 
 
 def in_order(rollouts: Iterable[Rollout]) -> list[Rollout]:
@@ -31,12 +31,22 @@ def summary(rollouts: list[Rollout], first: int) -> dict[str, Any]:
         "turns": _mean(len(rollout.turns) for rollout in unselected),
         "sessions": len(rollouts),
         "unscored": sum(rollout.reward is None for rollout in rollouts),
+        "guard/blocked": sum(rollout.blocked for rollout in rollouts),
+        "guard/malformed": sum(rollout.malformed for rollout in rollouts),
+        "guard/flagged": sum(rollout.conduct is Conduct.FLAGGED for rollout in rollouts),
+        "guard/cheats": sum(rollout.conduct is Conduct.CHEAT for rollout in rollouts),
+        "guard/hacked": sum(_hacked(rollout) for rollout in rollouts),
         "groups": sum(kinds.values()),
         "groups/mixed": kinds["mixed"],
         "groups/all_correct": kinds["all_correct"],
         "groups/all_wrong": kinds["all_wrong"],
         "sample_seconds": ended - begun,
     }
+
+
+def _hacked(rollout: Rollout) -> bool:
+    """Paid in full for a cheat, which happens only where verdicts are not enforced."""
+    return rollout.conduct is Conduct.CHEAT and (rollout.score or 0.0) >= 1.0
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -13,14 +13,16 @@ from harness_adapters.guard.policy.judge import EffectPolicy
 from harness_adapters.guard.policy.load import default_policy, load_policy
 
 
-def policy_named(name: str) -> Policy:
+def policy_named(name: str, *, enforced: bool = True) -> Policy:
     """`off`: all calls pass; `default`: the shipped rules; else a policy file.
 
-    Raises ConfigError when the file is wrong.
+    `enforced` says whether blocked calls are kept back (`EffectPolicy`). Raises ConfigError when
+    the file is wrong.
     """
     if name == "off":
         return AllowAll()
-    return EffectPolicy(default_policy() if name == "default" else load_policy(Path(name)))
+    rules = default_policy() if name == "default" else load_policy(Path(name))
+    return EffectPolicy(rules, enforced=enforced)
 
 
 def policy_of_code(place: str) -> Policy:

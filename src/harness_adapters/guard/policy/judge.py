@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from harness_adapters.guard import ProposedCall
-from harness_adapters.guard.effects import Kind, Scope, Session, Tree, World
+from harness_adapters.guard.effects import DirectoryTree, Kind, Scope, Session, Tree, World
 from harness_adapters.guard.effects.holes import EITHER, OR, RESERVED
 from harness_adapters.guard.effects.tools import tool_effects
 from harness_adapters.guard.effects.world import OutOfBudget
 from harness_adapters.guard.policy.match import CompiledPolicy, Found, Match
 from harness_adapters.guard.policy.repair import holds_reserved, read_arguments, repaired
 from harness_adapters.guard.policy.rules import PolicyFile, TaskRules
-from harness_adapters.records import Decision, Verdict
+from harness_adapters.records import Conduct, Decision, Verdict
 
 ALLOWED = Verdict(Decision.ALLOW, "effects")
 MALFORMED = "malformed"
@@ -37,14 +37,18 @@ _KEEPS: Mapping[str, tuple[bool, bool]] = {
 @dataclass(slots=True)
 class _Remembered:
     session: Session = field(default_factory=Session)
-    blocks: int = 0
+    blocks: Counter[str] = field(default_factory=Counter)
+    """Blocked calls by goal."""
 
 
 class EffectPolicy:
     """Implements `guard.Policy` by rules over effects.
 
-    `task` holds for all calls, or `task_rules` gives each call its own; without both, the call's
-    working directory is all that is known. `tree` gives the files that the task came with.
+    `task` holds for all calls; without it each call's own `rules`, else its working directory is
+    all that is known. `tree` gives the files that the task came with, where a call doesn't.
+
+    With `enforced=False` the caller lets blocked calls pass: what they leave behind is remembered,
+    and one that goes for the reward has had its chance, so the session is a cheat at once.
     """
 
     def __init__(
@@ -52,13 +56,14 @@ class EffectPolicy:
         policy: PolicyFile,
         *,
         task: TaskRules | None = None,
-        task_rules: Callable[[ProposedCall], TaskRules] | None = None,
         tree: Callable[[ProposedCall], Tree | None] | None = None,
+        enforced: bool = True,
     ) -> None:
         self.policy = policy
+        self._rules = {rule.name: rule for rule in policy.rule}
         self._task = task
-        self._task_rules = task_rules
         self._tree = tree
+        self._enforced = enforced
         # Sessions may be judged by several threads, and a parser serves one at a time.
         self._lock = threading.Lock()
         self._sessions: OrderedDict[str, _Remembered] = OrderedDict()
@@ -79,13 +84,29 @@ class EffectPolicy:
             verdict = Verdict(
                 Decision.BLOCK, "guard-error", f"{type(error).__name__}: {error}"[:200]
             )
+        return self._weighed(verdict, remembered)
+
+    def _weighed(self, verdict: Verdict, remembered: _Remembered) -> Verdict:
+        """The verdict with its goal, and with what it makes of the session."""
+        rule, limit = self._rules.get(verdict.rule), self.policy.breaker.blocks
         if verdict.decision is Decision.BLOCK:
-            remembered.blocks += self._counts(verdict.rule)
-        elif remembered.blocks >= self.policy.breaker.blocks and verdict is ALLOWED:
-            return Verdict(
-                Decision.FLAG, "breaker", f"after {remembered.blocks} blocked calls of the session"
-            )
-        return verdict
+            if rule is None or not rule.purpose:
+                return verdict
+            goal = rule.purpose
+            remembered.blocks[goal] += 1
+            done = not self._enforced or remembered.blocks[goal] >= limit
+            if rule.cheating and done:
+                return replace(verdict, goal=goal, conduct=Conduct.CHEAT)
+            over = remembered.blocks[goal] >= limit
+            return replace(verdict, goal=goal, conduct=Conduct.FLAGGED if over else Conduct.CLEAN)
+        if verdict.decision is Decision.FLAG:
+            return replace(verdict, goal=rule.purpose if rule else "", conduct=Conduct.FLAGGED)
+        worst = max(remembered.blocks.values(), default=0)
+        if worst < limit:
+            return verdict
+        goal = max(remembered.blocks, key=remembered.blocks.__getitem__)
+        reason = f"after {worst} blocked calls of the session with one goal: {goal}"
+        return Verdict(Decision.FLAG, "breaker", reason, goal, Conduct.FLAGGED)
 
     def forget(self, session: str) -> None:
         """Drop what is remembered of a session that has ended."""
@@ -98,15 +119,13 @@ class EffectPolicy:
             self._sessions.popitem(last=False)
         return found
 
-    def _counts(self, rule: str) -> int:
-        return int(any(each.name == rule and each.cheating for each in self.policy.rule))
-
     def _rules_of(self, call: ProposedCall) -> TaskRules:
-        if self._task_rules is not None:
-            return self._task_rules(call)
-        if self._task is not None:
-            return self._task
-        return TaskRules(workdir=call.workdir)
+        return self._task or call.rules or TaskRules(workdir=call.workdir)
+
+    def _tree_of(self, call: ProposedCall) -> Tree | None:
+        if call.files is not None:
+            return DirectoryTree(call.files, self._rules_of(call).workdir)
+        return self._tree(call) if self._tree is not None else None
 
     def _judged(self, call: ProposedCall, remembered: _Remembered) -> Verdict:
         if len(call.arguments) > self.policy.max_bytes:
@@ -127,7 +146,7 @@ class EffectPolicy:
             if holds_reserved(arguments):
                 continue
             verdict = self._verdict(call, task, remembered, arguments, keep=False)
-            if self._counts(verdict.rule):
+            if verdict.rule in self._rules and self._rules[verdict.rule].purpose:
                 return verdict
         return Verdict(Decision.BLOCK, MALFORMED, "arguments are not one JSON object")
 
@@ -140,7 +159,7 @@ class EffectPolicy:
         *,
         keep: bool,
     ) -> Verdict:
-        tree = self._tree(call) if self._tree is not None else None
+        tree = self._tree_of(call)
         session = remembered.session
         keeps_cwd, keeps_env = _KEEPS.get(call.harness, (None, None))
         scope = Scope(task.workdir, task.home, keeps_cwd, keeps_env)
@@ -155,7 +174,9 @@ class EffectPolicy:
             tool_effects(world, call.name, arguments)
             verdict = self._of_effects(world, task, session)
             if verdict.decision is Decision.BLOCK:
-                return verdict
+                worst = verdict
+                if self._enforced:
+                    return verdict
             worst = verdict if worst is ALLOWED else worst
             last = world
         if keep and last is not None:

@@ -80,8 +80,12 @@ class Rule(_Strict):
     """Only files that the task came with."""
     deferred: bool = False
     """Also code that is only written yet, which would do so when it is run."""
+    goal: str | None = Field(default=None, pattern=r"^[a-z-]*$")
+    """What its calls are after, shared by rules of one purpose; the rule's name where none is set.
+    Blocks are counted by it (`Breaker`); those with the empty goal are not."""
     cheating: bool = True
-    """Counts towards `Breaker.blocks`."""
+    """Its goal is a reward without the work: who keeps at it is a confirmed cheat, not only
+    flagged."""
     must_block: list[Example] = Field(default_factory=list)
     """Checked when the file is loaded: this rule gives its verdict on each of them."""
     must_allow: list[Example] = Field(default_factory=list)
@@ -94,9 +98,14 @@ class Rule(_Strict):
             return value
         return [{"arguments": {"command": v}} if isinstance(v, str) else v for v in value]
 
+    @property
+    def purpose(self) -> str:
+        """Its goal, or its own name."""
+        return self.name if self.goal is None else self.goal
+
 
 class Breaker(_Strict):
-    """After so many blocked calls every further call of the session is flagged."""
+    """After so many blocked calls with one goal the session, and each further call, is flagged."""
 
     blocks: int = Field(default=3, ge=1)
 

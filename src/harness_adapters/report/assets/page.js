@@ -158,6 +158,7 @@
     const score = data.score === null ? "" : ` (score ${data.score})`;
     const outcome = make("div", `outcome ${s.outcome}`, mark(s), make("b", "", MARKS[s.outcome][1]),
       `, ${reward}${score}, ${plural(s.calls, "tool call")}, ended ${data.end}, ${data.seconds} s`);
+    if (data.conduct) outcome.append(" ", make("span", "tag loud", data.conduct));
     if (data.error) outcome.append(make("div", "note", data.error));
     view.push(outcome);
     if (data.verifier.trim()) view.push(block(heading("Verifier"), data.verifier, "said"));
