@@ -119,6 +119,8 @@ class TrainSettings(Section):
     ratio_max: float = 8.0
     """Tokens whose importance ratio leaves [ratio_min, ratio_max] are masked."""
     ratio_cap: float = 4.0
+    beta: float = Field(0.0, ge=0)
+    """Weight of the divergence from the model without its adapter: a brake against collapse."""
     min_signal: float = 0.002
     """No optimizer step when the mean |advantage| is below this: Adam would rescale noise."""
     max_staleness: int = Field(2, ge=0)

@@ -10,7 +10,13 @@ import torch
 from harness_adapters.learner.losses import LossSettings, TokenStatistics, policy_loss
 
 
-def run(settings: LossSettings, new: list[float], old: list[float], advantages: list[float]):
+def run(
+    settings: LossSettings,
+    new: list[float],
+    old: list[float],
+    advantages: list[float],
+    base: list[float] | None = None,
+) -> tuple[float, list[float], dict[str, float]]:
     logprobs = torch.tensor(new, requires_grad=True)
     statistics = TokenStatistics()
     loss = policy_loss(
@@ -20,6 +26,7 @@ def run(settings: LossSettings, new: list[float], old: list[float], advantages: 
         advantages_M=torch.tensor(advantages),
         weights_M=torch.full((len(new),), 1 / len(new)),
         entropy_M=torch.ones(len(new)),
+        base_logprobs_M=None if base is None else torch.tensor(base),
         statistics=statistics,
     )
     loss.backward()
@@ -107,3 +114,23 @@ def test_statistics_add_up_over_micro_batches() -> None:
             )
     assert parts.metrics() == pytest.approx(whole.metrics())
     assert TokenStatistics().metrics() == {}
+
+
+@pytest.mark.parametrize("name", ["cispo", "grpo"])
+def test_divergence_from_the_base_by_hand(name: str) -> None:
+    # d = log 2 and -log 4: exp(d) - d - 1 = 1 - log 2 and log 4 - 3/4; slopes 1 - exp(d)
+    new, base = [-1.0, -1.0], [-1.0 + math.log(2), -1.0 - math.log(4)]
+    settings = LossSettings(name=name, beta=0.5)  # type: ignore[arg-type]  # parametrised
+    loss, grad, metrics = run(settings, new, new, [0.0, 0.0], base)
+    assert loss == pytest.approx(0.5 * ((1 - math.log(2)) + (math.log(4) - 0.75)) / 2, abs=1e-6)
+    assert grad == pytest.approx([0.5 * (1 - 2) / 2, 0.5 * (1 - 1 / 4) / 2], abs=1e-6)
+    assert metrics["kl_base"] == pytest.approx(loss / 0.5, abs=1e-6)
+    pushed = run(settings, new, new, [1.0, -2.0], base)
+    alone = run(LossSettings(name=name), new, new, [1.0, -2.0])  # type: ignore[arg-type]
+    assert pushed[1] == pytest.approx([a + b for a, b in zip(alone[1], grad, strict=True)])
+    assert "kl_base" not in alone[2]
+
+
+def test_tokens_that_the_ratio_masks_still_feel_the_base() -> None:
+    grad = run(LossSettings(beta=1.0), [-1.0], [-9.0], [1.0], [-2.0])[1]
+    assert grad == pytest.approx([1 - math.exp(-1)], abs=1e-6)

@@ -72,3 +72,23 @@ def row_logprobs(forward: Forward, rows: Sequence[Row]) -> list[list[float]]:
 
     forward.run(rows, collect, grad=False)
     return [[columns[c] for c in sorted(columns)] for columns in found]
+
+
+class TokenTable:
+    """A number for each trained token of a batch's rows, found again by the terms of any pass."""
+
+    def __init__(
+        self, rows: Sequence[Row], values: Sequence[Sequence[float]], *, device: torch.device
+    ) -> None:
+        """`values` as `row_logprobs` gives them: by row, its trained tokens in order."""
+        starts, flat = [0], list[float]()
+        for row, found in zip(rows, values, strict=True):
+            numbers = iter(found)
+            flat += [next(numbers) if trained else 0.0 for trained in row.trained]
+            starts.append(len(flat))
+        self._starts = torch.tensor(starts, device=device)
+        self._flat = torch.tensor(flat, device=device)
+
+    def of(self, terms: Terms) -> Tensor:
+        """The terms' numbers, [M]."""
+        return self._flat[self._starts[terms.row_M] + terms.column_M]

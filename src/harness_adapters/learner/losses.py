@@ -6,6 +6,9 @@ With r = exp(logp - logp_sampled), the importance ratio against the engine that 
 `grpo`   -min(r * A, clip(r, 1 - low, 1 + high) * A)   (PPO's clip, arXiv 1707.06347)
 
 Tokens whose ratio left [ratio_min, ratio_max] are masked: sampler and trainer disagree on them.
+With `beta` > 0 every token adds beta * (exp(d) - d - 1), d = logp_base - logp: an estimate of the
+divergence from the model without its adapter that is never negative (Schulman's k3, as in GRPO,
+arXiv 2402.03300).
 Names of losses and metrics are TRL's. M terms of one micro-batch.
 """
 
@@ -36,6 +39,7 @@ class LossSettings:
     ratio_cap: float = 4.0
     epsilon_low: float = EPSILON_LOW
     epsilon_high: float = EPSILON_HIGH
+    beta: float = 0.0
 
 
 @dataclass(slots=True)
@@ -59,13 +63,14 @@ class TokenStatistics:
     def metrics(self) -> dict[str, float]:
         """Means, minima and maxima over tokens, under TRL's names.
 
-        `kl` is measured against the policy that sampled (r - 1 - log r): there is no reference
-        model.
+        `kl` is measured against the policy that sampled (r - 1 - log r), `kl_base` against the
+        model without its adapter, where that was asked for.
         """
         if not self.terms:
             return {}
         mean = {name: total / self.terms for name, total in self.sums.items()}
-        return {
+        base = {"kl_base": mean["kl_base"]} if "kl_base" in mean else {}
+        return base | {
             "loss": self.loss,
             "kl": mean["kl"],
             "entropy": mean["entropy"],
@@ -90,9 +95,13 @@ def policy_loss(
     advantages_M: Tensor,
     weights_M: Tensor,
     entropy_M: Tensor,
+    base_logprobs_M: Tensor | None = None,
     statistics: TokenStatistics | None = None,
 ) -> Tensor:
-    """Sum over terms of weight * loss; the weights hold the normalisation. Fills `statistics`."""
+    """Sum over terms of weight * loss; the weights hold the normalisation. Fills `statistics`.
+
+    `base_logprobs_M`, the model's without its adapter, are needed where `settings.beta` > 0.
+    """
     log_ratio = logprobs_M - old_logprobs_M
     ratio = log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
     fixed = ratio.detach()
@@ -105,6 +114,12 @@ def policy_loss(
         per_token = -torch.minimum(ratio * advantages_M, clipped * advantages_M)
     # where, not a product: a masked term may be infinite
     loss = torch.where(kept, per_token * weights_M, torch.zeros_like(per_token)).sum()
+    divergence: dict[str, Tensor] = {}
+    if base_logprobs_M is not None:
+        behind = (base_logprobs_M - logprobs_M).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
+        kl_base = behind.exp() - behind - 1
+        loss = loss + settings.beta * (kl_base * weights_M).sum()
+        divergence["kl_base"] = kl_base.detach()
     if statistics is not None:
         with torch.no_grad():
             below = (fixed < low) & (advantages_M < 0)
@@ -123,5 +138,6 @@ def policy_loss(
                     "capped": (fixed > settings.ratio_cap) & (advantages_M > 0),
                     "masked": ~kept,
                 }
+                | divergence
             )
     return loss
