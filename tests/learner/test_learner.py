@@ -178,7 +178,7 @@ def test_published_adapters_load_in_peft_and_agree(tmp_path: Path, model_dir: Pa
     assert third.metrics["loss"] == last.metrics["loss"]
 
 
-@pytest.mark.parametrize("loss", ["cispo", "grpo"])
+@pytest.mark.parametrize("loss", ["cispo", "grpo", "dapo", "gspo"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_rewarded_tokens_become_likelier(
     tmp_path: Path, model_dir: Path, loss: str, dtype: str

@@ -16,6 +16,7 @@ def run(
     old: list[float],
     advantages: list[float],
     base: list[float] | None = None,
+    of_rollout: list[float] | None = None,
 ) -> tuple[float, list[float], dict[str, float]]:
     logprobs = torch.tensor(new, requires_grad=True)
     statistics = TokenStatistics()
@@ -27,6 +28,7 @@ def run(
         weights_M=torch.full((len(new),), 1 / len(new)),
         entropy_M=torch.ones(len(new)),
         base_logprobs_M=None if base is None else torch.tensor(base),
+        rollout_log_ratio_M=None if of_rollout is None else torch.tensor(of_rollout),
         statistics=statistics,
     )
     loss.backward()
@@ -59,6 +61,46 @@ def test_grpo_clips_where_ppo_does() -> None:
     assert metrics["clip_ratio/high_mean"] == 0.25
     assert metrics["clip_ratio/low_mean"] == 0.25
     assert metrics["clip_ratio/region_mean"] == 0.5
+
+
+def test_dapo_clips_further_up() -> None:
+    old = [-math.log(1.25), -math.log(1.4), math.log(2)]
+    loss, grad, _ = run(LossSettings(name="dapo"), [0.0] * 3, old, [1.0, 1.0, -1.0])
+    assert loss == pytest.approx(-(1.25 + 1.28 - 0.8) / 3, abs=1e-5)
+    assert grad == pytest.approx([-1.25 / 3, 0, 0], abs=1e-5)
+    narrow = LossSettings(name="dapo", epsilon_low=0.6, epsilon_high=0.1)
+    assert run(narrow, [0.0] * 3, old, [1.0, 1.0, -1.0])[1] == pytest.approx([0, 0, 0.5 / 3])
+
+
+def test_gspo_by_hand() -> None:
+    # Two rollouts of two tokens. Ratios 1.2 and 0.8334: geometric mean 1.0001, inside the clip;
+    # 1.2 and 1.2: outside, but only where the advantage is positive.
+    inside, outside = math.log(1.0001), math.log(1.2)
+    old = [-outside, outside - 2 * inside, -outside, -outside]
+    for sign in (1.0, -1.0):
+        loss, grad, metrics = run(
+            LossSettings(name="gspo"),
+            [0.0] * 4,
+            old,
+            [sign] * 4,
+            of_rollout=[inside, inside, outside, outside],
+        )
+        second = 1.0004 if sign > 0 else 1.2
+        assert loss == pytest.approx(-sign * (1.0001 + second) / 2, abs=1e-5)
+        slope = 0.0 if sign > 0 else 1.2 / 4
+        assert grad == pytest.approx([-sign * 1.0001 / 4] * 2 + [slope] * 2, abs=1e-5)
+    assert metrics["sampling/importance_sampling_ratio/max"] == pytest.approx(1.2, abs=1e-4)
+
+
+def test_a_rollout_is_masked_as_a_whole_or_nothing_is() -> None:
+    new, old = [-1.0] * 3, [-1.0, -4.0, -1.0]  # ratios 1, 20, 1
+    of_rollout = [1.5, 1.5, 0.0]  # means of the log ratios of two rollouts; e^1.5 = 4.5
+    whole = LossSettings(ratio_mask="rollout", ratio_max=4.0, ratio_cap=100.0)
+    grad, metrics = run(whole, new, old, [1.0] * 3, of_rollout=of_rollout)[1:]
+    assert grad == pytest.approx([0, 0, -1 / 3])
+    assert metrics["sampling/masked_ratio"] == pytest.approx(2 / 3)
+    grad = run(LossSettings(ratio_mask="none", ratio_cap=100.0), new, old, [1.0] * 3)[1]
+    assert grad == pytest.approx([-1 / 3, -math.exp(3) / 3, -1 / 3])
 
 
 @pytest.mark.parametrize("name", ["cispo", "grpo"])

@@ -74,6 +74,20 @@ def row_logprobs(forward: Forward, rows: Sequence[Row]) -> list[list[float]]:
     return [[columns[c] for c in sorted(columns)] for columns in found]
 
 
+def rollout_log_ratios(rows: Sequence[Row], logprobs: Sequence[Sequence[float]]) -> Tensor:
+    """[rollouts]: the mean over a rollout's trained tokens of logp - logp_sampled.
+
+    `logprobs` as `row_logprobs` gives them.
+    """
+    count = 1 + max(row.rollout for row in rows)
+    totals, tokens = torch.zeros(count), torch.zeros(count)
+    for row, found in zip(rows, logprobs, strict=True):
+        old = [p for p, trained in zip(row.logprobs, row.trained, strict=True) if trained]
+        totals[row.rollout] += sum(found) - sum(old)
+        tokens[row.rollout] += len(found)
+    return totals / tokens.clamp(min=1)
+
+
 class TokenTable:
     """A number for each trained token of a batch's rows, found again by the terms of any pass."""
 

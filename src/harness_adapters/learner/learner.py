@@ -22,7 +22,13 @@ from harness_adapters.errors import LearnerError
 from harness_adapters.learner import adapter, checkpoint
 from harness_adapters.learner.batch import Batch, make_batch
 from harness_adapters.learner.checkpoint import Checkpoint, StepResult
-from harness_adapters.learner.forward import Terms, TokenCounts, TokenTable, row_logprobs
+from harness_adapters.learner.forward import (
+    Terms,
+    TokenCounts,
+    TokenTable,
+    rollout_log_ratios,
+    row_logprobs,
+)
 from harness_adapters.learner.losses import LossSettings, TokenStatistics, policy_loss
 from harness_adapters.learner.masters import MasterWeights
 from harness_adapters.learner.model import add_lora, load_base
@@ -144,7 +150,17 @@ class Learner:
             ratio_min=self._settings.ratio_min,
             ratio_max=self._settings.ratio_max,
             ratio_cap=self._settings.ratio_cap,
+            ratio_mask=self._settings.ratio_mask,
+            epsilon_low=self._settings.epsilon_low,
+            epsilon_high=self._settings.epsilon_high,
             beta=self._settings.beta,
+        )
+        rollout_ratios = (
+            rollout_log_ratios(batch.rows, row_logprobs(self._forward, batch.rows)).to(
+                self._masters.parameters[0].device
+            )
+            if settings.needs_rollout_ratios
+            else None
         )
         base = self._base_logprobs(batch.rows) if settings.beta else None
         seen = TokenStatistics()
@@ -161,6 +177,9 @@ class Learner:
                 advantages_M=advantages[terms.rollout_M],
                 weights_M=weights[terms.rollout_M],
                 entropy_M=entropy,
+                rollout_log_ratio_M=(
+                    None if rollout_ratios is None else rollout_ratios[terms.rollout_M]
+                ),
                 base_logprobs_M=None if base is None else base.of(terms),
                 statistics=seen,
             )

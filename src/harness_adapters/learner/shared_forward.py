@@ -2,9 +2,10 @@
 
 The *trunk*, what all rows of the step start with (system prompt and tool schemas: usually most of
 the tokens), is computed once, with its graph. Branches are packed by trie into micro-batches that
-read the trunk's states (keys and values, inputs of short convolutions) as leaves; their gradients add up over the micro-batches, and
-one backward pass through the trunk follows. So nothing is approximated, and the graphs of the trunk
-and of one micro-batch are all that is in memory at a time.
+read the trunk's states (keys and values, inputs of short convolutions) as leaves; their gradients
+add up over the micro-batches, and one backward pass through the trunk follows. So nothing is
+approximated, and the graphs of the trunk and of one micro-batch are all that is in memory at a
+time.
 """
 
 from __future__ import annotations

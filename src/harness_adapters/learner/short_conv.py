@@ -8,7 +8,7 @@ own code.
 Shapes: N packed tokens, L kernel size, D hidden size.
 """
 
-# ruff: noqa: N806 - capital suffixes are array shapes
+# ruff: noqa: N803, N806 - capital suffixes are array shapes
 
 from __future__ import annotations
 

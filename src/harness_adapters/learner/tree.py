@@ -7,7 +7,7 @@ all layers.
 Shapes: N packed tokens, P trunk tokens.
 """
 
-# ruff: noqa: N803, N806, N815 - capital suffixes are array shapes
+# ruff: noqa: N806, N815 - capital suffixes are array shapes
 
 from __future__ import annotations
 
