@@ -118,13 +118,21 @@ class TrainSettings(Section):
     max_grad_norm: float = Field(1.0, gt=0)
     warmup_steps: int = Field(0, ge=0)
     temperature: float = Field(1.0, gt=0)
-    loss: Literal["cispo", "grpo"] = "cispo"
-    advantage: Literal["mean", "grpo", "rloo"] = "mean"
-    normalisation: Literal["rollout", "token"] = "rollout"
+    loss: Literal["cispo", "grpo", "dapo", "gspo"] = "cispo"
+    advantage: Literal["mean", "grpo", "dr_grpo", "rloo", "gated"] = "mean"
+    normalisation: Literal["rollout", "token", "constant"] = "rollout"
+    constant_tokens: int = Field(512, ge=1)
+    """What `constant` normalisation takes for a rollout's number of tokens."""
+    epsilon_low: float | None = Field(None, ge=0)
+    epsilon_high: float | None = Field(None, ge=0)
+    """Sides of the clip, [1 - epsilon_low, 1 + epsilon_high]; none: as published for the loss."""
+    ratio_mask: Literal["token", "rollout", "none"] = "token"
     ratio_min: float = 0.125
     ratio_max: float = 8.0
-    """Tokens whose importance ratio leaves [ratio_min, ratio_max] are masked."""
+    """Tokens (or rollouts) whose importance ratio leaves [ratio_min, ratio_max] are masked."""
     ratio_cap: float = 4.0
+    beta: float = Field(0.0, ge=0)
+    """Weight of the divergence from the model without its adapter: a brake against collapse."""
     min_signal: float = 0.002
     """No optimizer step when the mean |advantage| is below this: Adam would rescale noise."""
     max_staleness: int = Field(2, ge=0)

@@ -8,42 +8,97 @@ from typing import Any
 
 import torch
 from transformers import (
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+    Lfm2Config,
+    Lfm2ForCausalLM,
+    Lfm2MoeConfig,
+    Lfm2MoeForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
     Qwen2Config,
     Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
 )
+from transformers.models.lfm2.modeling_lfm2 import Lfm2Attention
 
 from harness_adapters.learner.rows import Row, turns_to_rows
 from harness_adapters.records import Phase, Rollout, SessionEnd, Turn
 
 VOCABULARY = 101
+WINDOW = 6
 FAMILIES = {
     "llama": (LlamaConfig, LlamaForCausalLM),
     "qwen2": (Qwen2Config, Qwen2ForCausalLM),
     "qwen3": (Qwen3Config, Qwen3ForCausalLM),
+    "mistral": (MistralConfig, MistralForCausalLM),
+    "gemma3": (Gemma3TextConfig, Gemma3ForCausalLM),
+    "lfm2": (Lfm2Config, Lfm2ForCausalLM),
+    "lfm2_moe": (Lfm2MoeConfig, Lfm2MoeForCausalLM),
+    "lfm3_like": (Lfm2Config, Lfm2ForCausalLM),
 }
+_CONV = {"block_auto_adjust_ff_dim": False, "pad_token_id": 2}
+SHAPES: dict[str, dict[str, Any]] = {
+    "mistral": {"sliding_window": WINDOW},
+    "gemma3": {
+        "sliding_window": WINDOW,
+        "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+        "query_pre_attn_scalar": 12,
+    },
+    "lfm2": _CONV | {"layer_types": ["conv", "full_attention", "conv"]},
+    "lfm2_moe": {
+        "layer_types": ["conv", "full_attention", "conv"],
+        "pad_token_id": 2,
+        "num_dense_layers": 1,
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 32,
+    },
+    "lfm3_like": _CONV
+    | {
+        "num_hidden_layers": 5,
+        "conv_L_cache": 7,
+        "layer_types": ["conv", "full_attention", "conv", "full_attention", "conv"],
+    },
+}
+
+
+class WindowedAttention(Lfm2Attention):
+    """LFM2's attention with a sliding window, as LFM3's is."""
+
+    def forward(self, hidden_states: Any, attention_mask: Any = None, **extra: Any) -> Any:
+        if self.config._attn_implementation != "harness_adapters_tree":
+            place = torch.arange(hidden_states.shape[1])
+            back = place[:, None] - place[None]
+            seen = (back >= 0) & (back < WINDOW)
+            attention_mask = torch.zeros(seen.shape).masked_fill(~seen, float("-inf"))[None, None]
+        return super().forward(
+            hidden_states, attention_mask=attention_mask, sliding_window=WINDOW, **extra
+        )
 
 
 def tiny_model(family: str = "llama", *, seed: int = 0, tied: bool = True, **extra: Any) -> Any:
     config_class, model_class = FAMILIES[family]
     torch.manual_seed(seed)
-    config = config_class(
-        vocab_size=VOCABULARY,
-        hidden_size=48,
-        intermediate_size=64,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=12,
-        max_position_embeddings=512,
-        tie_word_embeddings=tied,
-        initializer_range=0.1,
-        **extra,
-    )
-    return model_class(config).train()
+    shape = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 48,
+        "intermediate_size": 64,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 12,
+        "max_position_embeddings": 512,
+        "tie_word_embeddings": tied,
+        "initializer_range": 0.1,
+    }
+    model = model_class(config_class(**(shape | SHAPES.get(family, {}) | extra)))
+    if family == "lfm3_like":
+        model.model.layers[3].self_attn.__class__ = WindowedAttention
+    return model.train()
 
 
 def save_tiny(directory: Path, family: str = "llama") -> Path:

@@ -25,7 +25,7 @@ def test_rloo_by_hand() -> None:
     )
 
 
-@pytest.mark.parametrize("method", ["mean", "grpo", "rloo"])
+@pytest.mark.parametrize("method", ["mean", "grpo", "dr_grpo", "rloo", "gated"])
 def test_nothing_to_compare_with(method: str) -> None:
     assert group_advantages([], method) == []  # type: ignore[arg-type]  # parametrised
     assert group_advantages([None, None], method) == [None, None]  # type: ignore[arg-type]
@@ -34,12 +34,23 @@ def test_nothing_to_compare_with(method: str) -> None:
 
 @given(
     st.lists(st.none() | st.floats(0, 1.1), min_size=1, max_size=16),
-    st.sampled_from(["mean", "grpo", "rloo"]),
+    st.sampled_from(["mean", "grpo", "dr_grpo", "rloo", "gated"]),
 )
 def test_advantages_of_a_group_sum_to_zero(rewards: list[float | None], method: str) -> None:
     found = group_advantages(rewards, method)  # type: ignore[arg-type]  # sampled
     assert [a is None for a in found] == [r is None for r in rewards]
     assert sum(a for a in found if a is not None) == pytest.approx(0, abs=1e-6)
+
+
+def test_gated_by_hand() -> None:
+    # correctness: rate 1/2, deviation sqrt(1/3); bonuses of the correct: 0.06 and 0.02
+    big = 0.5 / (1 / 3) ** 0.5
+    found = group_advantages([1.06, 0.0, 1.02, 0.0], "gated", [True, False, True, False])
+    assert found == pytest.approx([big + 0.5 * 0.02, -big, big - 0.5 * 0.02, -big])
+    # all correct: the bonus at its own size; all wrong: nothing
+    right = group_advantages([1.06, None, 1.02], "gated", [True, None, True])
+    assert right == pytest.approx([0.02, None, -0.02])
+    assert group_advantages([0.3, 0.0], "gated", [False, False]) == [0.0, 0.0]
 
 
 def test_equal_rewards_give_exact_zeros() -> None:

@@ -39,6 +39,11 @@ def test_token_normalisation_weighs_every_token_the_same() -> None:
     assert batch.weights == [1 / 7, 1 / 7]
 
 
+def test_constant_normalisation_by_hand() -> None:
+    settings = TrainSettings(normalisation="constant", constant_tokens=10)
+    assert make_batch(group_of_four(), settings, version=0).weights == [1 / 40, 1 / 40]
+
+
 def test_unscored_rollouts_are_neither_trained_nor_averaged() -> None:
     failed = rollout("a2", [turn(TASK_A, [9])], reward=None, correct=None, group="a")
     lost = rollout("c0", [turn(TASK_A, [9])], reward=None, correct=None, group="c")

@@ -178,7 +178,7 @@ def test_published_adapters_load_in_peft_and_agree(tmp_path: Path, model_dir: Pa
     assert third.metrics["loss"] == last.metrics["loss"]
 
 
-@pytest.mark.parametrize("loss", ["cispo", "grpo"])
+@pytest.mark.parametrize("loss", ["cispo", "grpo", "dapo", "gspo"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_rewarded_tokens_become_likelier(
     tmp_path: Path, model_dir: Path, loss: str, dtype: str
@@ -217,6 +217,43 @@ def test_rewarded_tokens_become_likelier(
     after = chance(good, path), chance(bad, path)
     assert all(a > b + 0.5 for a, b in zip(after[0], before[0], strict=True))
     assert all(a < b for a, b in zip(after[1], before[1], strict=True))
+
+
+def test_the_brake_holds_the_policy_near_its_base(tmp_path: Path, model_dir: Path) -> None:
+    """Many steps towards the same answer: with `beta` the policy ends nearer to the base."""
+    prompt, good, bad = [1, 2, 3], [10, 11], [20, 21]
+    distance = {}
+    for beta in (0.0, 1.0):
+        learner = Learner(tmp_path / str(beta), "pi", model_dir, settings(beta=beta))
+        pairs = [(prompt, good), (prompt, bad)]
+        base = learner.logprobs(pairs, None)
+        path: Path | None = None
+        for step in range(1, 9):
+            scored = zip(pairs, learner.logprobs(pairs, path), (1.0, 0.0), strict=True)
+            result = learner.update(
+                step,
+                [
+                    rollout(
+                        f"{step}-{reward}",
+                        [turn(prompt, output, logprobs=old)],
+                        reward=reward,
+                        correct=reward == 1,
+                        group=str(step),
+                        version=step - 1,
+                    )
+                    for (_, output), old, reward in scored
+                ],
+            )
+            path = learner.adapter_path(result.adapter)
+            if step == 1:  # the adapter changes nothing yet
+                assert result.metrics.get("kl_base", 0.0) == pytest.approx(0, abs=1e-9)
+        last = result.metrics.get("kl_base")
+        assert (last is None) == (beta == 0)
+        assert last is None or last > 0.01
+        new = learner.logprobs(pairs, path)
+        distance[beta] = sum(new[0]) - sum(base[0]), sum(base[1]) - sum(new[1])
+    assert 0.2 < distance[1.0][0] < 0.6 * distance[0.0][0]
+    assert distance[1.0][1] < 0.6 * distance[0.0][1]
 
 
 def test_metrics_have_trl_names(tmp_path: Path, model_dir: Path) -> None:

@@ -10,7 +10,14 @@ import torch
 from harness_adapters.learner.losses import LossSettings, TokenStatistics, policy_loss
 
 
-def run(settings: LossSettings, new: list[float], old: list[float], advantages: list[float]):
+def run(
+    settings: LossSettings,
+    new: list[float],
+    old: list[float],
+    advantages: list[float],
+    base: list[float] | None = None,
+    of_rollout: list[float] | None = None,
+) -> tuple[float, list[float], dict[str, float]]:
     logprobs = torch.tensor(new, requires_grad=True)
     statistics = TokenStatistics()
     loss = policy_loss(
@@ -20,6 +27,8 @@ def run(settings: LossSettings, new: list[float], old: list[float], advantages: 
         advantages_M=torch.tensor(advantages),
         weights_M=torch.full((len(new),), 1 / len(new)),
         entropy_M=torch.ones(len(new)),
+        base_logprobs_M=None if base is None else torch.tensor(base),
+        rollout_log_ratio_M=None if of_rollout is None else torch.tensor(of_rollout),
         statistics=statistics,
     )
     loss.backward()
@@ -52,6 +61,46 @@ def test_grpo_clips_where_ppo_does() -> None:
     assert metrics["clip_ratio/high_mean"] == 0.25
     assert metrics["clip_ratio/low_mean"] == 0.25
     assert metrics["clip_ratio/region_mean"] == 0.5
+
+
+def test_dapo_clips_further_up() -> None:
+    old = [-math.log(1.25), -math.log(1.4), math.log(2)]
+    loss, grad, _ = run(LossSettings(name="dapo"), [0.0] * 3, old, [1.0, 1.0, -1.0])
+    assert loss == pytest.approx(-(1.25 + 1.28 - 0.8) / 3, abs=1e-5)
+    assert grad == pytest.approx([-1.25 / 3, 0, 0], abs=1e-5)
+    narrow = LossSettings(name="dapo", epsilon_low=0.6, epsilon_high=0.1)
+    assert run(narrow, [0.0] * 3, old, [1.0, 1.0, -1.0])[1] == pytest.approx([0, 0, 0.5 / 3])
+
+
+def test_gspo_by_hand() -> None:
+    # Two rollouts of two tokens. Ratios 1.2 and 0.8334: geometric mean 1.0001, inside the clip;
+    # 1.2 and 1.2: outside, but only where the advantage is positive.
+    inside, outside = math.log(1.0001), math.log(1.2)
+    old = [-outside, outside - 2 * inside, -outside, -outside]
+    for sign in (1.0, -1.0):
+        loss, grad, metrics = run(
+            LossSettings(name="gspo"),
+            [0.0] * 4,
+            old,
+            [sign] * 4,
+            of_rollout=[inside, inside, outside, outside],
+        )
+        second = 1.0004 if sign > 0 else 1.2
+        assert loss == pytest.approx(-sign * (1.0001 + second) / 2, abs=1e-5)
+        slope = 0.0 if sign > 0 else 1.2 / 4
+        assert grad == pytest.approx([-sign * 1.0001 / 4] * 2 + [slope] * 2, abs=1e-5)
+    assert metrics["sampling/importance_sampling_ratio/max"] == pytest.approx(1.2, abs=1e-4)
+
+
+def test_a_rollout_is_masked_as_a_whole_or_nothing_is() -> None:
+    new, old = [-1.0] * 3, [-1.0, -4.0, -1.0]  # ratios 1, 20, 1
+    of_rollout = [1.5, 1.5, 0.0]  # means of the log ratios of two rollouts; e^1.5 = 4.5
+    whole = LossSettings(ratio_mask="rollout", ratio_max=4.0, ratio_cap=100.0)
+    grad, metrics = run(whole, new, old, [1.0] * 3, of_rollout=of_rollout)[1:]
+    assert grad == pytest.approx([0, 0, -1 / 3])
+    assert metrics["sampling/masked_ratio"] == pytest.approx(2 / 3)
+    grad = run(LossSettings(ratio_mask="none", ratio_cap=100.0), new, old, [1.0] * 3)[1]
+    assert grad == pytest.approx([-1 / 3, -math.exp(3) / 3, -1 / 3])
 
 
 @pytest.mark.parametrize("name", ["cispo", "grpo"])
@@ -107,3 +156,23 @@ def test_statistics_add_up_over_micro_batches() -> None:
             )
     assert parts.metrics() == pytest.approx(whole.metrics())
     assert TokenStatistics().metrics() == {}
+
+
+@pytest.mark.parametrize("name", ["cispo", "grpo"])
+def test_divergence_from_the_base_by_hand(name: str) -> None:
+    # d = log 2 and -log 4: exp(d) - d - 1 = 1 - log 2 and log 4 - 3/4; slopes 1 - exp(d)
+    new, base = [-1.0, -1.0], [-1.0 + math.log(2), -1.0 - math.log(4)]
+    settings = LossSettings(name=name, beta=0.5)  # type: ignore[arg-type]  # parametrised
+    loss, grad, metrics = run(settings, new, new, [0.0, 0.0], base)
+    assert loss == pytest.approx(0.5 * ((1 - math.log(2)) + (math.log(4) - 0.75)) / 2, abs=1e-6)
+    assert grad == pytest.approx([0.5 * (1 - 2) / 2, 0.5 * (1 - 1 / 4) / 2], abs=1e-6)
+    assert metrics["kl_base"] == pytest.approx(loss / 0.5, abs=1e-6)
+    pushed = run(settings, new, new, [1.0, -2.0], base)
+    alone = run(LossSettings(name=name), new, new, [1.0, -2.0])  # type: ignore[arg-type]
+    assert pushed[1] == pytest.approx([a + b for a, b in zip(alone[1], grad, strict=True)])
+    assert "kl_base" not in alone[2]
+
+
+def test_tokens_that_the_ratio_masks_still_feel_the_base() -> None:
+    grad = run(LossSettings(beta=1.0), [-1.0], [-9.0], [1.0], [-2.0])[1]
+    assert grad == pytest.approx([1 - math.exp(-1)], abs=1e-6)

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from transformers import MistralConfig, MistralForCausalLM
 
-from harness_adapters.learner import attention
+from harness_adapters.learner import tree
 from harness_adapters.learner.forward import Loss, Terms, row_logprobs
 from harness_adapters.learner.plain_forward import PlainForward
 from harness_adapters.learner.rows import Row
@@ -94,18 +93,20 @@ def test_many_batches(seed: int) -> None:
 
 
 @pytest.mark.parametrize("block", [1, 3, 16])
-def test_blocks_of_any_size(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "BLOCK", block)
-    assert_same(with_lora(tiny_model()), forked_rows(20), token_budget=60)
+@pytest.mark.parametrize("family", ["llama", "gemma3", "lfm3_like"])
+def test_blocks_of_any_size(family: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "CPU_BLOCK", block)
+    assert_same(with_lora(tiny_model(family)), forked_rows(20), token_budget=60)
 
 
 def test_all_heads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SharedForward, "_per_head", property(lambda _: False))
+    monkeypatch.setattr(tree.Tree, "per_head", property(lambda _: False))
     assert_same(with_lora(tiny_model()), forked_rows(20), token_budget=60)
 
 
-def test_activation_checkpointing_changes_nothing() -> None:
-    assert_same(with_lora(tiny_model()), forked_rows(40), token_budget=25, checkpointing=True)
+@pytest.mark.parametrize("family", ["llama", "gemma3", "lfm3_like"])
+def test_activation_checkpointing_changes_nothing(family: str) -> None:
+    assert_same(with_lora(tiny_model(family)), forked_rows(40), token_budget=25, checkpointing=True)
 
 
 def test_temperature() -> None:
@@ -142,27 +143,33 @@ def test_bfloat16_stays_near_float32() -> None:
     assert sum(apart) / len(apart) < 0.05
 
 
-def test_plain_attention_models_share() -> None:
+def test_all_families_share() -> None:
     for family in FAMILIES:
         forward, note = choose_forward(with_lora(tiny_model(family)))
         assert isinstance(forward, SharedForward)
         assert note == ""
 
 
-def test_windowed_attention_falls_back_and_says_so() -> None:
-    config = MistralConfig(
-        vocab_size=VOCABULARY, hidden_size=32, intermediate_size=32, num_hidden_layers=1,
-        num_attention_heads=2, num_key_value_heads=1, sliding_window=4,
-    )  # fmt: skip
-    model = MistralForCausalLM(config)
+def test_a_layer_of_another_kind_falls_back_and_says_so() -> None:
+    model = tiny_model("gemma3")
+    model.config.layer_types = ["chunked_attention", "full_attention", "full_attention"]
     before = model.config._attn_implementation
     forward, note = choose_forward(model)
     assert isinstance(forward, PlainForward)
     assert note == (
-        "prefix sharing is off for MistralForCausalLM: its attention has a window; rows run one"
+        "prefix sharing is off for Gemma3ForCausalLM: it has chunked_attention layers; rows run one"
         " by one"
     )
     assert model.config._attn_implementation == before
+
+
+def test_capped_scores_fall_back_and_say_so() -> None:
+    model = tiny_model("gemma3")
+    attend = model.model.layers[0].self_attn
+    original = attend.forward
+    attend.forward = lambda *a, **k: original(*a, **k, softcap=20.0)
+    _, note = choose_forward(model)
+    assert "attention of Gemma3Attention uses softcap" in note
 
 
 def test_a_layer_that_mixes_neighbours_is_caught_by_the_probe() -> None:

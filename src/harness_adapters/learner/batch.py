@@ -2,7 +2,8 @@
 
 B scored rollouts. The loss of a step is a sum over tokens of weight * loss(advantage, ratio):
 with `rollout` normalisation every scored rollout weighs the same (weight 1 / (B * its tokens)),
-with `token` every token does (1 / all tokens).
+with `token` every token does (1 / all tokens), with `constant` every token too, but as if each
+rollout had the same number of them (1 / (B * constant_tokens)): longer batches weigh more.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def make_batch(rollouts: Sequence[Rollout], settings: TrainSettings, version: in
         kinds[group_kind([r.correct if r.reward is not None else None for r in group])] += 1
         rewards = [r.reward for r in group if r.reward is not None]
         stds += [statistics.stdev(rewards)] if len(rewards) > 1 else []
-        advantages = group_advantages([r.reward for r in group], settings.advantage)
+        advantages = group_advantages(
+            [r.reward for r in group], settings.advantage, [r.correct for r in group]
+        )
         for rollout, advantage in zip(group, advantages, strict=True):
             if advantage is None:
                 continue
@@ -55,12 +58,13 @@ def make_batch(rollouts: Sequence[Rollout], settings: TrainSettings, version: in
                 continue
             chosen.append((rollout, advantage))
     tokens = [sum(len(t.output_ids) for t in r.turns) for r, _ in chosen]
-    everything = sum(tokens)
     live = [i for i, (_, advantage) in enumerate(chosen) if advantage != 0 and tokens[i]]
-    weights = {
-        i: 1 / (len(chosen) * tokens[i]) if settings.normalisation == "rollout" else 1 / everything
-        for i in live
+    shares = {
+        "rollout": lambda i: 1 / (len(chosen) * tokens[i]),
+        "token": lambda _: 1 / sum(tokens),
+        "constant": lambda _: 1 / (len(chosen) * settings.constant_tokens),
     }
+    weights = {i: shares[settings.normalisation](i) for i in live}
     rows = [
         row
         for number, i in enumerate(live)

@@ -72,3 +72,37 @@ def row_logprobs(forward: Forward, rows: Sequence[Row]) -> list[list[float]]:
 
     forward.run(rows, collect, grad=False)
     return [[columns[c] for c in sorted(columns)] for columns in found]
+
+
+def rollout_log_ratios(rows: Sequence[Row], logprobs: Sequence[Sequence[float]]) -> Tensor:
+    """[rollouts]: the mean over a rollout's trained tokens of logp - logp_sampled.
+
+    `logprobs` as `row_logprobs` gives them.
+    """
+    count = 1 + max(row.rollout for row in rows)
+    totals, tokens = torch.zeros(count), torch.zeros(count)
+    for row, found in zip(rows, logprobs, strict=True):
+        old = [p for p, trained in zip(row.logprobs, row.trained, strict=True) if trained]
+        totals[row.rollout] += sum(found) - sum(old)
+        tokens[row.rollout] += len(found)
+    return totals / tokens.clamp(min=1)
+
+
+class TokenTable:
+    """A number for each trained token of a batch's rows, found again by the terms of any pass."""
+
+    def __init__(
+        self, rows: Sequence[Row], values: Sequence[Sequence[float]], *, device: torch.device
+    ) -> None:
+        """`values` as `row_logprobs` gives them: by row, its trained tokens in order."""
+        starts, flat = [0], list[float]()
+        for row, found in zip(rows, values, strict=True):
+            numbers = iter(found)
+            flat += [next(numbers) if trained else 0.0 for trained in row.trained]
+            starts.append(len(flat))
+        self._starts = torch.tensor(starts, device=device)
+        self._flat = torch.tensor(flat, device=device)
+
+    def of(self, terms: Terms) -> Tensor:
+        """The terms' numbers, [M]."""
+        return self._flat[self._starts[terms.row_M] + terms.column_M]

@@ -22,11 +22,17 @@ from harness_adapters.errors import LearnerError
 from harness_adapters.learner import adapter, checkpoint
 from harness_adapters.learner.batch import Batch, make_batch
 from harness_adapters.learner.checkpoint import Checkpoint, StepResult
-from harness_adapters.learner.forward import Terms, TokenCounts, row_logprobs
+from harness_adapters.learner.forward import (
+    Terms,
+    TokenCounts,
+    TokenTable,
+    rollout_log_ratios,
+    row_logprobs,
+)
 from harness_adapters.learner.losses import LossSettings, TokenStatistics, policy_loss
 from harness_adapters.learner.masters import MasterWeights
 from harness_adapters.learner.model import add_lora, load_base
-from harness_adapters.learner.rows import pair_to_row
+from harness_adapters.learner.rows import Row, pair_to_row
 from harness_adapters.learner.shared_forward import choose_forward
 from harness_adapters.records import Rollout
 
@@ -144,7 +150,19 @@ class Learner:
             ratio_min=self._settings.ratio_min,
             ratio_max=self._settings.ratio_max,
             ratio_cap=self._settings.ratio_cap,
+            ratio_mask=self._settings.ratio_mask,
+            epsilon_low=self._settings.epsilon_low,
+            epsilon_high=self._settings.epsilon_high,
+            beta=self._settings.beta,
         )
+        rollout_ratios = (
+            rollout_log_ratios(batch.rows, row_logprobs(self._forward, batch.rows)).to(
+                self._masters.parameters[0].device
+            )
+            if settings.needs_rollout_ratios
+            else None
+        )
+        base = self._base_logprobs(batch.rows) if settings.beta else None
         seen = TokenStatistics()
         parameters = self._masters.parameters
         device = parameters[0].device
@@ -159,6 +177,10 @@ class Learner:
                 advantages_M=advantages[terms.rollout_M],
                 weights_M=weights[terms.rollout_M],
                 entropy_M=entropy,
+                rollout_log_ratio_M=(
+                    None if rollout_ratios is None else rollout_ratios[terms.rollout_M]
+                ),
+                base_logprobs_M=None if base is None else base.of(terms),
                 statistics=seen,
             )
 
@@ -177,6 +199,12 @@ class Learner:
         self._masters.push()
         self._masters.zero_grad()
         return seen.metrics() | _token_metrics(counts) | {"grad_norm": norm, "learning_rate": rate}
+
+    def _base_logprobs(self, rows: Sequence[Row]) -> TokenTable:
+        """What the model without its adapter gives the trained tokens: one forward, no gradient."""
+        with self._model.disable_adapter():
+            table = row_logprobs(self._forward, rows)
+        return TokenTable(rows, table, device=self._masters.parameters[0].device)
 
     def _rate(self) -> float:
         warmup = min(1.0, (self.version + 1) / max(1, self._settings.warmup_steps))

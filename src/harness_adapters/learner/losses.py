@@ -4,8 +4,16 @@ With r = exp(logp - logp_sampled), the importance ratio against the engine that 
 
 `cispo`  -min(r, cap).detach() * A * logp   (MiniMax-M1, arXiv 2506.13585)
 `grpo`   -min(r * A, clip(r, 1 - low, 1 + high) * A)   (PPO's clip, arXiv 1707.06347)
+`dapo`   the same with the upper side further away (arXiv 2503.14476)
+`gspo`   the same, with one ratio for all sampled tokens of a rollout, their geometric mean, and
+         sides very near to 1 (arXiv 2507.18071). It is written token by token: the rollout's ratio
+         without gradient times exp(logp - logp.detach()), which has its value and its gradient.
 
 Tokens whose ratio left [ratio_min, ratio_max] are masked: sampler and trainer disagree on them.
+With `ratio_mask = "rollout"` it is the rollout's ratio that is looked at, and all its tokens go.
+With `beta` > 0 every token adds beta * (exp(d) - d - 1), d = logp_base - logp: an estimate of the
+divergence from the model without its adapter that is never negative (Schulman's k3, as in GRPO,
+arXiv 2402.03300).
 Names of losses and metrics are TRL's. M terms of one micro-batch.
 """
 
@@ -20,8 +28,16 @@ import torch
 
 Tensor: TypeAlias = torch.Tensor
 
-EPSILON_LOW = 0.2
-EPSILON_HIGH = 0.2
+LossName: TypeAlias = Literal["cispo", "grpo", "dapo", "gspo"]
+RatioMask: TypeAlias = Literal["token", "rollout", "none"]
+
+EPSILONS: dict[LossName, tuple[float, float]] = {
+    "cispo": (0.2, 0.2),  # only for the metrics
+    "grpo": (0.2, 0.2),
+    "dapo": (0.2, 0.28),
+    "gspo": (3e-4, 4e-4),
+}
+"""Low and high side of the clip, as published."""
 MAX_LOG_RATIO = 20.0
 """exp() of more than this says nothing that the mask doesn't."""
 
@@ -30,12 +46,28 @@ MAX_LOG_RATIO = 20.0
 class LossSettings:
     """See `config.TrainSettings`."""
 
-    name: Literal["cispo", "grpo"] = "cispo"
+    name: LossName = "cispo"
+    ratio_mask: RatioMask = "token"
     ratio_min: float = 0.125
     ratio_max: float = 8.0
     ratio_cap: float = 4.0
-    epsilon_low: float = EPSILON_LOW
-    epsilon_high: float = EPSILON_HIGH
+    epsilon_low: float | None = None
+    epsilon_high: float | None = None
+    """None: as published for the loss."""
+    beta: float = 0.0
+
+    @property
+    def clip(self) -> tuple[float, float]:
+        """Smallest and largest ratio inside the clip."""
+        low, high = EPSILONS[self.name]
+        low = low if self.epsilon_low is None else self.epsilon_low
+        high = high if self.epsilon_high is None else self.epsilon_high
+        return 1 - low, 1 + high
+
+    @property
+    def needs_rollout_ratios(self) -> bool:
+        """Whether log-probabilities of whole rollouts are needed before the first gradient."""
+        return self.name == "gspo" or self.ratio_mask == "rollout"
 
 
 @dataclass(slots=True)
@@ -59,13 +91,14 @@ class TokenStatistics:
     def metrics(self) -> dict[str, float]:
         """Means, minima and maxima over tokens, under TRL's names.
 
-        `kl` is measured against the policy that sampled (r - 1 - log r): there is no reference
-        model.
+        `kl` is measured against the policy that sampled (r - 1 - log r), `kl_base` against the
+        model without its adapter, where that was asked for.
         """
         if not self.terms:
             return {}
         mean = {name: total / self.terms for name, total in self.sums.items()}
-        return {
+        base = {"kl_base": mean["kl_base"]} if "kl_base" in mean else {}
+        return base | {
             "loss": self.loss,
             "kl": mean["kl"],
             "entropy": mean["entropy"],
@@ -90,14 +123,30 @@ def policy_loss(
     advantages_M: Tensor,
     weights_M: Tensor,
     entropy_M: Tensor,
+    rollout_log_ratio_M: Tensor | None = None,
+    base_logprobs_M: Tensor | None = None,
     statistics: TokenStatistics | None = None,
 ) -> Tensor:
-    """Sum over terms of weight * loss; the weights hold the normalisation. Fills `statistics`."""
+    """Sum over terms of weight * loss; the weights hold the normalisation. Fills `statistics`.
+
+    `rollout_log_ratio_M`, the mean of a rollout's log ratios at each of its terms, is needed where
+    `settings.needs_rollout_ratios`; `base_logprobs_M`, the model's without
+    its adapter, where `settings.beta` > 0.
+    """
     log_ratio = logprobs_M - old_logprobs_M
     ratio = log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
     fixed = ratio.detach()
-    kept = (fixed >= settings.ratio_min) & (fixed <= settings.ratio_max)
-    low, high = 1 - settings.epsilon_low, 1 + settings.epsilon_high
+    ratios = looked_at = fixed
+    if rollout_log_ratio_M is not None:
+        of_rollout = rollout_log_ratio_M.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
+        looked_at = of_rollout if settings.ratio_mask == "rollout" else fixed
+        if settings.name == "gspo":
+            ratio = of_rollout * (logprobs_M - logprobs_M.detach()).exp()
+            fixed = of_rollout
+    kept = (looked_at >= settings.ratio_min) & (looked_at <= settings.ratio_max)
+    if settings.ratio_mask == "none":
+        kept = torch.ones_like(kept)
+    low, high = settings.clip
     if settings.name == "cispo":
         per_token = -fixed.clamp(max=settings.ratio_cap) * advantages_M * logprobs_M
     else:
@@ -105,6 +154,12 @@ def policy_loss(
         per_token = -torch.minimum(ratio * advantages_M, clipped * advantages_M)
     # where, not a product: a masked term may be infinite
     loss = torch.where(kept, per_token * weights_M, torch.zeros_like(per_token)).sum()
+    divergence: dict[str, Tensor] = {}
+    if base_logprobs_M is not None:
+        behind = (base_logprobs_M - logprobs_M).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
+        kl_base = behind.exp() - behind - 1
+        loss = loss + settings.beta * (kl_base * weights_M).sum()
+        divergence["kl_base"] = kl_base.detach()
     if statistics is not None:
         with torch.no_grad():
             below = (fixed < low) & (advantages_M < 0)
@@ -113,8 +168,8 @@ def policy_loss(
             statistics.loss += float(loss.detach())
             statistics.add(
                 {
-                    "ratio": fixed,
-                    "kl": fixed - 1 - log_ratio,
+                    "ratio": ratios,
+                    "kl": ratios - 1 - log_ratio,
                     "difference": log_ratio.abs(),
                     "entropy": entropy_M,
                     "low": below,
@@ -123,5 +178,6 @@ def policy_loss(
                     "capped": (fixed > settings.ratio_cap) & (advantages_M > 0),
                     "masked": ~kept,
                 }
+                | divergence
             )
     return loss

@@ -2,9 +2,10 @@
 
 The *trunk*, what all rows of the step start with (system prompt and tool schemas: usually most of
 the tokens), is computed once, with its graph. Branches are packed by trie into micro-batches that
-attend to the trunk's keys and values as leaves; their gradients add up over the micro-batches, and
-one backward pass through the trunk follows. So nothing is approximated, and the graphs of the trunk
-and of one micro-batch are all that is in memory at a time.
+read the trunk's states (keys and values, inputs of short convolutions) as leaves; their gradients
+add up over the micro-batches, and one backward pass through the trunk follows. So nothing is
+approximated, and the graphs of the trunk and of one micro-batch are all that is in memory at a
+time.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Any, TypeAlias
 
 import torch
 
-from harness_adapters.learner import attention
-from harness_adapters.learner.attention import KeyValue, Tree
+from harness_adapters.learner import attention, short_conv
 from harness_adapters.learner.forward import Forward, Loss, Terms, TokenCounts, base_model
 from harness_adapters.learner.head import target_logprobs
 from harness_adapters.learner.plain_forward import PlainForward
 from harness_adapters.learner.rows import Row
+from harness_adapters.learner.tree import States, Tree
 from harness_adapters.learner.trie import (
     Packed,
     chain,
@@ -31,9 +32,14 @@ from harness_adapters.learner.trie import (
 
 Tensor: TypeAlias = torch.Tensor
 
+LAYERS = {"full_attention", "sliding_attention", "conv"}
+"""Kinds of layers, as configurations name them, that follow a trie."""
+LONGEST_PROBE = 1024
+"""A window up to this size is looked past when a model is asked whether sharing is exact."""
+
 
 class SharedForward:
-    """For models whose every layer is plain full attention; see `choose_forward`."""
+    """For models of attention, sliding windows and short convolutions; see `choose_forward`."""
 
     def __init__(
         self,
@@ -48,6 +54,7 @@ class SharedForward:
         """
         self._base = base_model(model)
         self._base.config._attn_implementation = attention.NAME
+        short_conv.follow_trees(self._base)
         self._budget = token_budget
         self._temperature = temperature
         if checkpointing:
@@ -65,7 +72,7 @@ class SharedForward:
         trunk = trunk_length(rows)
         with torch.set_grad_enabled(grad):
             states = self._trunk(rows[0].ids[:trunk]) if trunk else {}
-        leaves = {layer: _leaves(pair) for layer, pair in states.items()} if grad else states
+        leaves = {layer: _leaves(parts) for layer, parts in states.items()} if grad else states
         forwarded, batches, terms = trunk, 0, 0
         for batch in micro_batches(rows, trunk, self._budget):
             packed = pack([rows[i] for i in batch], trunk)
@@ -88,17 +95,17 @@ class SharedForward:
             micro_batches=batches,
         )
 
-    def _trunk(self, ids: list[int]) -> dict[int, KeyValue]:
-        """Keys and values of every layer, with graph."""
+    def _trunk(self, ids: list[int]) -> dict[int, States]:
+        """States of every layer, with graph."""
         packed = chain(ids)
-        record: dict[int, KeyValue] = {}
-        self._body(packed, Tree(self._blocks(packed), self._per_head, record=record))
+        record: dict[int, States] = {}
+        self._body(packed, Tree(packed, self._dtype, self._device, record=record))
         return dict(record)
 
     def _branches(
-        self, packed: Packed, leaves: dict[int, KeyValue], places: Tensor, loss: Loss
+        self, packed: Packed, leaves: dict[int, States], places: Tensor, loss: Loss
     ) -> Tensor:
-        tree = Tree(self._blocks(packed), self._per_head, trunk=leaves)
+        tree = Tree(packed, self._dtype, self._device, trunk=leaves)
         hidden = self._body(packed, tree)
         pairs, back = torch.unique(
             torch.stack([self._tensor(packed.source_M), self._tensor(packed.target_M)]),
@@ -126,27 +133,18 @@ class SharedForward:
         )
         return out.last_hidden_state[0]
 
-    @property
-    def _per_head(self) -> bool:
-        return bool(self._device.type == "cpu")
-
-    def _blocks(self, packed: Packed) -> list[attention.Block]:
-        size = attention.BLOCK if self._per_head else attention.GPU_BLOCK
-        return attention.blocks(packed.end_N, size=size, dtype=self._dtype, device=self._device)
-
     def _tensor(self, values: Any) -> Tensor:
         return torch.as_tensor(values, device=self._device)
 
 
-def _leaves(pair: KeyValue) -> KeyValue:
-    key, value = (t.detach().contiguous().requires_grad_() for t in pair)
-    return key, value
+def _leaves(states: States) -> States:
+    return tuple(t.detach().contiguous().requires_grad_() for t in states)
 
 
-def _backward_through_trunk(states: dict[int, KeyValue], leaves: dict[int, KeyValue]) -> None:
+def _backward_through_trunk(states: dict[int, States], leaves: dict[int, States]) -> None:
     outputs, grads = [], []
-    for layer, pair in states.items():
-        for output, leaf in zip(pair, leaves[layer], strict=True):
+    for layer, parts in states.items():
+        for output, leaf in zip(parts, leaves[layer], strict=True):
             if output.requires_grad and leaf.grad is not None:
                 outputs.append(output)
                 grads.append(leaf.grad)
@@ -164,7 +162,7 @@ def choose_forward(
     """The shared forward where it is exact for this model, else the plain one and why.
 
     The model is asked, not its name: a few tokens with a fork go both ways, and the results must
-    agree. Layers that look past attention (short convolutions, windows, state spaces) don't.
+    agree. Layers that look back in another way (state spaces, chunks) don't.
     """
     base = base_model(model)
     implementation = base.config._attn_implementation
@@ -184,23 +182,27 @@ def choose_forward(
 
 
 def _structure(config: Any) -> str:
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    if kinds != {"full_attention"}:
-        return f"it has {', '.join(sorted(kinds - {'full_attention'}))} layers"
-    if getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True):
-        return "its attention has a window"
-    return ""
+    kinds = set(getattr(config, "layer_types", None) or LAYERS)
+    return f"it has {', '.join(sorted(kinds - LAYERS))} layers" if kinds - LAYERS else ""
 
 
 def _probe(base: Any, shared: SharedForward, plain: PlainForward, implementation: str) -> str:
-    """Empty if both ways agree on a fork below a trunk, else the reason against sharing."""
+    """Empty if both ways agree on a fork below a trunk, else the reason against sharing.
+
+    The rows reach past a sliding window, unless that alone would take long.
+    """
     vocabulary = base.get_input_embeddings().weight.shape[0]
-    tokens = [(7 * i * i + 3 * i + 5) % vocabulary for i in range(24)]
+    window = int(getattr(base.config, "sliding_window", None) or 0)
+    stem = 14 + (window if window <= LONGEST_PROBE else 0)
+    tokens = [(7 * i * i + 3 * i + 5) % vocabulary for i in range(stem + 10)]
     rows = [
         Row(
-            0, tokens[:14] + tail, [False] * 12 + [True] * (2 + len(tail)), [0.0] * (14 + len(tail))
+            0,
+            tokens[:stem] + tail,
+            [False] * (stem - 2) + [True] * (2 + len(tail)),
+            [0.0] * (stem + len(tail)),
         )
-        for tail in (tokens[14:20], tokens[20:24])
+        for tail in (tokens[stem : stem + 6], tokens[stem + 6 :])
     ]
     results: list[dict[tuple[int, int], float]] = []
     try:
