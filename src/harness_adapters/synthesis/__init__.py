@@ -1,6 +1,7 @@
-"""Tasks from recorded agent sessions: readers, replay, miners, gates, the dataset.
+"""Training tasks out of recorded agent sessions.
 
-A reader gives sessions in one normal form, replay gives the files at each moment, a miner gives
-candidates, the gates prove or drop each one, and what is left is written in Harbor format. This
-package knows nothing of training.
+`traces` reads the logs of many agents into one normal form, `replay` rebuilds the files as they
+were at each moment, `miners` find the units of work in them that can be verified, `gates` prove or
+drop each one, and `pipeline` writes what is left as a dataset of Harbor tasks.
+Logs are other people's text: data, never instructions, and nothing of them runs outside a sandbox.
 """
