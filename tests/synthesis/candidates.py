@@ -28,7 +28,7 @@ def label(cents):
     return f"{cents // 100}.{cents % 100:02d}"
 '''
 FIXED = BROKEN.replace(b"i <= rest", b"i < rest")
-TESTS = b'''\
+TESTS = b"""\
 import unittest
 
 from bill import label, split
@@ -44,7 +44,7 @@ class BillTest(unittest.TestCase):
 
     def test_label(self):
         self.assertEqual(label(1234), "12.34")
-'''
+"""
 INSTRUCTION = (
     "Shares of a bill don't add up: splitting 90 cents among three people gives a cent too much. "
     "Find out why and correct bill.py."
@@ -59,7 +59,9 @@ def repair(**changes: object) -> Candidate:
         "before": {"bill.py": BROKEN, "README.md": b"# Bills\n"},
         "after": {"bill.py": FIXED},
         "hidden": {"test_bill.py": TESTS},
-        "check": Check(CheckKind.PYTHON_TESTS, "python3 -m unittest", failure="FAILED (failures=2)"),
+        "check": Check(
+            CheckKind.PYTHON_TESTS, "python3 -m unittest", failure="FAILED (failures=2)"
+        ),
         "provenance": PROVENANCE,
         "later": "It was an off-by-one: the comparison must be strict.",
     }
@@ -83,7 +85,7 @@ def output(**changes: object) -> Candidate:
     return Candidate(**(values | changes))  # type: ignore[arg-type]
 
 
-TOTALS = b'''\
+TOTALS = b"""\
 import csv
 
 totals = {}
@@ -92,7 +94,7 @@ with open("sales.csv") as file:
         totals[row["city"]] = totals.get(row["city"], 0) + int(row["amount"])
 for city in sorted(totals):
     print(f"{city}: {totals[city]}")
-'''
+"""
 
 
 def question(**changes: object) -> Candidate:
