@@ -1,0 +1,9 @@
+"""Every miner, in the order in which they look at a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness_adapters.synthesis.miners import Miner
+
+MINERS: Sequence[Miner] = ()
