@@ -25,6 +25,7 @@ from harness_adapters.synthesis.gates.lists import Decontamination
 from harness_adapters.synthesis.gates.sequence import run_gates
 from harness_adapters.synthesis.gates.strength import tidy
 from harness_adapters.synthesis.gates.trial import Trial
+from harness_adapters.synthesis.incoming import Incoming, Unreadable, incoming
 from harness_adapters.synthesis.journal import (
     KEPT,
     CandidateRecord,
@@ -36,7 +37,6 @@ from harness_adapters.synthesis.licences import Licences
 from harness_adapters.synthesis.miners import Miner, Refusal
 from harness_adapters.synthesis.privacy import PrivateError, cleaned
 from harness_adapters.synthesis.reasons import Reason
-from harness_adapters.synthesis.incoming import Incoming, Unreadable, incoming
 from harness_adapters.synthesis.traces.session import Session
 
 _ORDER = {reason: number for number, reason in enumerate(Reason)}
