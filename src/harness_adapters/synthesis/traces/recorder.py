@@ -62,6 +62,7 @@ class _Call:
     """A call whose result may still come; `call` is None when only counting."""
 
     fingerprint: int
+    name: str
     call: ToolCall | None
     answered: bool = False
     result: Result | None = None
@@ -192,7 +193,7 @@ class Draft:
         self.counts.tool_calls += 1
         self.counts.edits += call.kind is ToolKind.EDIT
         self.note("malformed_arguments", call.malformed)
-        entry = _Call(fingerprint, call if self._keep else None)
+        entry = _Call(fingerprint, call.name, call if self._keep else None)
         if call.id:
             self._calls[call.id] = entry
         if self._keep:
@@ -211,10 +212,10 @@ class Draft:
         known = self._calls.get(call_id)
         return known is not None and known.answered
 
-    def kind(self, call_id: str) -> str:
+    def tool(self, call_id: str) -> str:
         """The name of the tool that was called under this id; empty when unknown."""
         known: _Call | None = self._calls.get(call_id)
-        return known.call.name if known and known.call else ""
+        return known.name if known else ""
 
     def result(
         self,
@@ -248,6 +249,19 @@ class Draft:
         else:
             self._orphans.append(result if self._keep else dataclasses.replace(result, text=""))
 
+    def changed(
+        self,
+        call_id: str,
+        before: Iterable[FileState],
+        after: Iterable[FileState],
+        diffs: Mapping[str, str],
+    ) -> None:
+        """What a call did to files, where the log tells it apart from the result."""
+        entry: _Call | None = self._calls.get(call_id)
+        if entry is None or not self._keep:
+            return
+        entry.before, entry.after, entry.diffs = tuple(before), tuple(after), dict(diffs)
+
     @staticmethod
     def _pair(
         entry: _Call,
@@ -259,7 +273,9 @@ class Draft:
         entry.answered = True
         if entry.call is not None:
             entry.result = result
-            entry.before, entry.after, entry.diffs = before, after, diffs
+            entry.before = before or entry.before
+            entry.after = after or entry.after
+            entry.diffs = diffs or entry.diffs
 
     def file(self, state: FileState) -> None:
         """A whole file that the log gives without tying it to a call."""
@@ -328,6 +344,7 @@ class Recorder:
         self._open: OrderedDict[str, Draft] = OrderedDict()
         self._ready: list[Session] = []
         self._closed: Recent = Recent()
+        self._asked = 0
 
     def draft(self, identity: str) -> Draft:
         """The open session of this id."""
@@ -361,8 +378,10 @@ class Recorder:
 
     def ready(self) -> Iterator[Session]:
         """Sessions that are complete, and those closed early because too much is held."""
-        if self._keep and sum(draft.held for draft in self._open.values()) > self._held:
-            self.close(next(iter(self._open)))
+        self._asked += 1
+        if self._keep and self._asked % 64 == 0:
+            while sum(draft.held for draft in self._open.values()) > self._held:
+                self.close(next(iter(self._open)))
         while self._ready:
             yield self._ready.pop(0)
 
