@@ -212,6 +212,13 @@ class Draft:
         known = self._calls.get(call_id)
         return known is not None and known.answered
 
+    def unanswered(self) -> str:
+        """The id of the latest call when it alone waits for a result; for logs without ids."""
+        if not self._calls:
+            return ""
+        latest = next(reversed(self._calls))
+        return str(latest) if not self._calls[latest].answered else ""
+
     def tool(self, call_id: str) -> str:
         """The name of the tool that was called under this id; empty when unknown."""
         known: _Call | None = self._calls.get(call_id)
@@ -345,6 +352,7 @@ class Recorder:
         self._ready: list[Session] = []
         self._closed: Recent = Recent()
         self._asked = 0
+        self._wholes = 0
 
     def draft(self, identity: str) -> Draft:
         """The open session of this id."""
@@ -357,6 +365,14 @@ class Recorder:
         elif len(self._open) > 1:
             self._open.move_to_end(identity)
         return draft
+
+    def whole(self, identity: str) -> Draft:
+        """A session of its own for a record that holds a whole one, whatever its id repeats."""
+        self._wholes += 1
+        unique = identity or str(self._wholes)
+        if unique in self._open or unique in self._closed:
+            unique = f"{unique}#{self._wholes}"
+        return self.draft(unique)
 
     def broken(self, reason: str = "") -> None:
         """A line or record that can't be read."""

@@ -130,9 +130,7 @@ class ClaudeCode:
         else:
             self._user(draft, record, message, agent)
 
-    def _answer(
-        self, draft: Draft, record: Record, message: Record, agent: str, uuid: str
-    ) -> None:
+    def _answer(self, draft: Draft, record: Record, message: Record, agent: str, uuid: str) -> None:
         time = values.seconds(record.get("timestamp"))
         model = values.text(message.get("model"))
         if record.get("isApiErrorMessage") or model == "<synthetic>":
@@ -202,7 +200,9 @@ class ClaudeCode:
         details = values.mapping(beside)
         name = draft.tool(call_id)
         failed = block.get("is_error") is True
-        shell = kind_of(name) is ToolKind.SHELL or ("stdout" in details and "interrupted" in details)
+        shell = kind_of(name) is ToolKind.SHELL or (
+            "stdout" in details and "interrupted" in details
+        )
         interrupted = details.get("interrupted") is True
         running = bool(details.get("backgroundTaskId") or details.get("backgroundedByUser"))
         running = running or (details.get("status") == "running" and "shellId" in details)

@@ -56,7 +56,9 @@ class CopilotCli:
             self._start(data)
         elif kind == "user.message":
             text = values.text(data.get("content"))
-            images = sum("image" in str(a.get("type")) for a in values.mappings(data.get("attachments")))
+            images = sum(
+                "image" in str(a.get("type")) for a in values.mappings(data.get("attachments"))
+            )
             source = values.text(data.get("source"))
             by_person = not agent and source in ("", "user")
             speaker = Speaker.USER if by_person else Speaker.HARNESS
@@ -138,7 +140,9 @@ class CopilotCli:
                 call_id=values.text(data.get("toolCallId")),
                 exit_code=code,
                 failed=data.get("success") is False,
-                running=code is None and "<command with shellId" in text and "still running" in text,
+                running=code is None
+                and "<command with shellId" in text
+                and "still running" in text,
                 time=time,
             ),
             diffs={"": diff} if diff.lstrip().startswith(("diff --git", "--- ")) else None,

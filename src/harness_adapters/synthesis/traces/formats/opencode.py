@@ -77,8 +77,9 @@ class OpenCode:
     def finish(self) -> None:
         """Nothing is held back."""
 
-    def _header(self, info: Record) -> Draft:
-        draft = self._out.draft(values.text(info.get("id")))
+    def _header(self, info: Record, *, whole: bool = False) -> Draft:
+        identity = values.text(info.get("id"))
+        draft = self._out.whole(identity) if whole else self._out.draft(identity)
         model = info.get("model")
         draft.facts(
             agent="opencode",
@@ -91,7 +92,7 @@ class OpenCode:
         return draft
 
     def _session(self, record: Record) -> None:
-        draft = self._header(values.mapping(record.get("info")))
+        draft = self._header(values.mapping(record.get("info")), whole=True)
         for message in values.mappings(record.get("messages")):
             info = values.mapping(message.get("info")) or message
             self._message(draft, info, list(values.mappings(message.get("parts"))))
