@@ -156,8 +156,6 @@ BAD: dict[str, tuple[Candidate, Reason]] = {
     ),
     "tests that look at one case": (
         repair(
-            before={"bill.py": b"def split(total, people):\n    return None\n"},
-            after={"bill.py": FIXED},
             hidden={
                 "test_bill.py": b"from bill import split\n\n\n"
                 b"def test_one():\n    assert split(90, 3) == [30, 30, 30]\n"

@@ -29,7 +29,8 @@ def card(
         "",
         f"{len(splits)} tasks in Harbor format from {total} recorded sessions, written by "
         "`harness-adapters synth`. Each passed every gate: nothing done scores 0, the session's "
-        "own work scores 1, attempts that solve nothing score 0, and the hidden tests notice faults.",
+        "own work scores 1, attempts that solve nothing score 0, and the hidden tests notice "
+        "faults.",
         "",
         "```bash",
         "harness-adapters tasks validate .",

@@ -4,8 +4,9 @@ Does what `expected.json` (beside this file) says, prints what is wrong, a last 
 and writes 1 or 0. What the agent left runs in a confined child only, which can't read this
 directory or write the reward. Needs nothing but the standard library (3.11 or newer).
 
-For checks of a task itself, two variables change what must not matter: `CHECK_ORDER_SEED` shuffles
-the tests and `PYTHONHASHSEED` is passed on.
+For checks of a task itself, two variables change what must not matter: `CHECK_ORDER=reversed` runs
+the tests the other way round, so that each pair of them is swapped, and `PYTHONHASHSEED` is passed
+on.
 """
 
 import ast
@@ -33,7 +34,7 @@ def python_tests(workdir: Path, tests: list[str], seconds: float) -> tuple[list[
     place_hidden(TESTS / "hidden", workdir)
     wanted = {name for path in tests for name in defined(TESTS / "hidden" / path, path)}
     nonce = secrets.token_hex(16)
-    order = os.environ.get("CHECK_ORDER_SEED")
+    order = os.environ.get("CHECK_ORDER")
     asked = {"nonce": nonce, "tests": tests, "order": order}
     with tempfile.TemporaryDirectory(prefix="check-") as scratch:
         for name in ("run_python_tests.py", "pytest_subset.py"):
