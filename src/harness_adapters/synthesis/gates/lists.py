@@ -19,7 +19,7 @@ _EVALUATIONS = re.compile(
     r"\b[\w.-]+__[\w.-]+-\d+\b"  # instance ids of SWE-bench and its relatives
     r"|swe[-_ ]?bench|swe[-_ ]?gym|human[-_ ]?eval|\bmbpp\b|terminal[-_ ]?bench"
     r"|live[-_ ]?code[-_ ]?bench|big[-_ ]?code[-_ ]?bench|aider[-_ ]?polyglot"
-    r"|\bgaia\b|multi[-_ ]?swe",
+    r"|\bgaia\b|multi[-_ ]?swe|/testbed\b",  # where SWE-bench's images keep the repository
     re.IGNORECASE,
 )
 _WORD = re.compile(r"\w+")

@@ -5,5 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness_adapters.synthesis.miners import Miner
+from harness_adapters.synthesis.miners.projects import build, extend
+from harness_adapters.synthesis.miners.questions import questions
 
-MINERS: Sequence[Miner] = ()
+MINERS: Sequence[Miner] = (build, extend, questions)
