@@ -7,5 +7,6 @@ from collections.abc import Sequence
 from harness_adapters.synthesis.miners import Miner
 from harness_adapters.synthesis.miners.projects import build, extend
 from harness_adapters.synthesis.miners.questions import questions
+from harness_adapters.synthesis.miners.repairs import repairs
 
-MINERS: Sequence[Miner] = (build, extend, questions)
+MINERS: Sequence[Miner] = (repairs, build, extend, questions)

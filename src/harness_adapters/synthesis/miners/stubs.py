@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 
 _RAISE = "raise NotImplementedError"
 
@@ -26,30 +27,34 @@ def with_stubs(old: str, new: str) -> str:
     before, after = _parse(old), _parse(new)
     if before is None or after is None:
         return old
-    have = {_name(node) for node in before.body}
-    added = [
-        kept
-        for node in after.body
-        if (name := _name(node)) and name not in have and (kept := _face(node)) is not None
+    have = {_name(node): node for node in before.body}
+    lines = old.rstrip("\n").split("\n")
+    added: list[tuple[int, str]] = []
+    for node in after.body:
+        known = have.get(_name(node))
+        if isinstance(node, ast.ClassDef) and isinstance(known, ast.ClassDef):
+            added += [(known.end_lineno or 0, text) for text in _new_methods(known, node)]
+        elif _name(node) and known is None and (kept := _face(node)) is not None:
+            gap = "" if isinstance(node, ast.Assign | ast.AnnAssign) else "\n\n"
+            added.append((len(lines), gap + _unparsed(kept)))
+    for line, text in reversed(added):
+        lines[line:line] = text.split("\n")
+    return "\n".join(lines) + "\n" if added else old
+
+
+def _new_methods(old: ast.ClassDef, new: ast.ClassDef) -> list[str]:
+    have = {_name(node) for node in old.body}
+    return [
+        "\n" + textwrap.indent(_unparsed(kept), "    ")
+        for node in new.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name not in have
+        and (kept := _face(node)) is not None
     ]
-    text = old.rstrip("\n") + "\n"
-    for node in added:
-        gap = "\n\n" if not isinstance(node, ast.Assign | ast.AnnAssign) else ""
-        text += f"{gap}{ast.unparse(ast.fix_missing_locations(node))}\n"
-    return text if added else old
 
 
-def imported_names(source: str) -> dict[str, set[str]]:
-    """What a module imports: dotted name of the module -> names taken from it."""
-    tree = _parse(source)
-    found: dict[str, set[str]] = {}
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                found.setdefault(alias.name, set())
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.setdefault(node.module, set()).update(alias.name for alias in node.names)
-    return found
+def _unparsed(node: ast.stmt) -> str:
+    return ast.unparse(ast.fix_missing_locations(node))
 
 
 def _parse(source: str) -> ast.Module | None:
