@@ -64,6 +64,7 @@ class _Call:
     fingerprint: int
     name: str
     call: ToolCall | None
+    by_user: bool
     answered: bool = False
     result: Result | None = None
     before: tuple[FileState, ...] = ()
@@ -190,10 +191,11 @@ class Draft:
         if known is not None and known.fingerprint == fingerprint and not known.answered:
             self.note("duplicates")
             return False
-        self.counts.tool_calls += 1
-        self.counts.edits += call.kind is ToolKind.EDIT
+        if not call.by_user:
+            self.counts.tool_calls += 1
+            self.counts.edits += call.kind is ToolKind.EDIT
         self.note("malformed_arguments", call.malformed)
-        entry = _Call(fingerprint, call.name, call if self._keep else None)
+        entry = _Call(fingerprint, call.name, call if self._keep else None, call.by_user)
         if call.id:
             self._calls[call.id] = entry
         if self._keep:
@@ -239,8 +241,9 @@ class Draft:
                 self.note("duplicates")
                 return
             self.note("second_results")
-        self.counts.results += 1
-        self.counts.exit_codes_known += result.exit_code is not None
+        if entry is None or not entry.by_user:
+            self.counts.results += 1
+            self.counts.exit_codes_known += result.exit_code is not None
         self.note("images", result.images)
         self.note("still_running", result.running)
         self.note("interrupted", result.interrupted)

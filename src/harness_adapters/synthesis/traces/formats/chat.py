@@ -1,7 +1,7 @@
 """Chat messages: what hermes, mini-swe-agent, the Hub's STS format and many data sets hold.
 
 `messages` reads one list of messages in the forms of OpenAI (`tool_calls`, role `tool`), Anthropic
-(blocks of type `tool_use` and `tool_result`) and ShareGPT (`from`, `value`, calls in `<tool_call>`).
+(blocks of type `tool_use` and `tool_result`) and ShareGPT (`from`, `value`, `<tool_call>` in text).
 `Chat` is the reader for lists of messages that no other format claims.
 """
 
