@@ -12,8 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness_adapters.synthesis.traces import exit_codes, values
+from harness_adapters.synthesis.traces.calls import make_call
+from harness_adapters.synthesis.traces.draft import Draft
 from harness_adapters.synthesis.traces.formats import Record
-from harness_adapters.synthesis.traces.recorder import Draft, Recorder, make_call
+from harness_adapters.synthesis.traces.recorder import Recorder
 from harness_adapters.synthesis.traces.session import Result, Speaker
 
 _ROLES = {"human": "user", "gpt": "assistant", "observation": "tool", "function": "tool"}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from harness_adapters.synthesis.traces import exit_codes, values
+from harness_adapters.synthesis.traces.calls import make_call
+from harness_adapters.synthesis.traces.draft import Draft, Recent
 from harness_adapters.synthesis.traces.formats import Record
-from harness_adapters.synthesis.traces.recorder import Draft, Recent, make_call
 from harness_adapters.synthesis.traces.session import FileState, Result, Speaker
 
 
