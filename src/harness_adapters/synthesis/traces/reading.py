@@ -8,7 +8,8 @@ from itertools import chain
 from pathlib import Path
 
 from harness_adapters.errors import TraceError
-from harness_adapters.synthesis.traces.recorder import HELD, Counts, Recorder
+from harness_adapters.synthesis.traces.draft import Counts
+from harness_adapters.synthesis.traces.recorder import HELD, Recorder
 from harness_adapters.synthesis.traces.session import Session
 from harness_adapters.synthesis.traces.sniffing import choose
 from harness_adapters.synthesis.traces.sources import Broken, Source, open_source

@@ -1,4 +1,4 @@
-"""Looking into JSON of others: every function takes anything and answers with the type asked for."""
+"""Looking into JSON of others: every function takes anything, answers with the type asked for."""
 
 from __future__ import annotations
 

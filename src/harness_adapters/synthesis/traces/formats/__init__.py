@@ -8,7 +8,7 @@ hand-edited, and written by versions that nobody has seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from harness_adapters.synthesis.traces.recorder import Recorder
 
@@ -19,7 +19,7 @@ Record = dict[str, Any]
 class TraceReader(Protocol):
     """What reads one format."""
 
-    name: ClassVar[str]
+    name: str
 
     def __init__(self, out: Recorder) -> None: ...
 

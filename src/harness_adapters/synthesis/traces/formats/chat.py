@@ -1,7 +1,7 @@
 """Chat messages: what hermes, mini-swe-agent, the Hub's STS format and many data sets hold.
 
 `messages` reads one list of messages in the forms of OpenAI (`tool_calls`, role `tool`), Anthropic
-(blocks of type `tool_use` and `tool_result`) and ShareGPT (`from`, `value`, calls in `<tool_call>`).
+(blocks of type `tool_use` and `tool_result`) and ShareGPT (`from`, `value`, `<tool_call>` in text).
 `Chat` is the reader for lists of messages that no other format claims.
 """
 
@@ -12,8 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness_adapters.synthesis.traces import exit_codes, values
+from harness_adapters.synthesis.traces.calls import make_call
+from harness_adapters.synthesis.traces.draft import Draft
 from harness_adapters.synthesis.traces.formats import Record
-from harness_adapters.synthesis.traces.recorder import Draft, Recorder, make_call
+from harness_adapters.synthesis.traces.recorder import Recorder
 from harness_adapters.synthesis.traces.session import Result, Speaker
 
 _ROLES = {"human": "user", "gpt": "assistant", "observation": "tool", "function": "tool"}

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness_adapters.synthesis.traces import exit_codes, values
+from harness_adapters.synthesis.traces.calls import make_call
+from harness_adapters.synthesis.traces.draft import Draft, Recent
 from harness_adapters.synthesis.traces.formats import Record
-from harness_adapters.synthesis.traces.recorder import Draft, Recent, Recorder, make_call
+from harness_adapters.synthesis.traces.recorder import Recorder
 from harness_adapters.synthesis.traces.session import FileState, Result, Speaker, ToolKind
 from harness_adapters.synthesis.traces.tools import kind_of
 

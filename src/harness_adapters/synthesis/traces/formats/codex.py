@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness_adapters.synthesis.traces import exit_codes, values
+from harness_adapters.synthesis.traces.calls import make_call
+from harness_adapters.synthesis.traces.draft import Draft, Recent
 from harness_adapters.synthesis.traces.formats import Record
-from harness_adapters.synthesis.traces.recorder import Draft, Recorder, make_call
+from harness_adapters.synthesis.traces.recorder import Recorder
 from harness_adapters.synthesis.traces.session import FileState, Result, Speaker
 
 _ENVELOPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
@@ -47,6 +49,7 @@ class Codex:
         self._items = 0
         self._spoken = ""
         self._shown = ""
+        self._exits: Recent = Recent()
 
     @staticmethod
     def matches(head: Sequence[Record]) -> bool:
@@ -185,6 +188,8 @@ class Codex:
             text = text or values.plain(output)
         if code is None:
             code = exit_codes.stated(text)
+        if code is None:
+            code = self._exits.get(call_id)
         head = text[:400]
         self._draft.result(
             Result(
@@ -210,6 +215,8 @@ class Codex:
             self._flush()
             shown = values.text(event.get("message"))
             self._shown = "" if shown == self._spoken else shown
+        elif kind == "exec_command_end":
+            self._exits[values.text(event.get("call_id"))] = values.integer(event.get("exit_code"))
         elif kind == "patch_apply_end":
             self._patch(event)
         elif kind == "turn_aborted":

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness_adapters.synthesis.traces import exit_codes, values
+from harness_adapters.synthesis.traces.calls import make_call
+from harness_adapters.synthesis.traces.draft import Draft, Recent
 from harness_adapters.synthesis.traces.formats import Record
-from harness_adapters.synthesis.traces.recorder import Draft, Recent, Recorder, make_call
+from harness_adapters.synthesis.traces.recorder import Recorder
 from harness_adapters.synthesis.traces.session import Result, Speaker
 
 _PREFIXES = ("session.", "assistant.", "user.message", "tool.", "hook.", "system.message", "abort")

@@ -10,9 +10,11 @@ import re
 from collections.abc import Sequence
 
 from harness_adapters.synthesis.traces import exit_codes, values
+from harness_adapters.synthesis.traces.calls import make_call
+from harness_adapters.synthesis.traces.draft import Draft
 from harness_adapters.synthesis.traces.formats import Record, chat
 from harness_adapters.synthesis.traces.formats.items import Items
-from harness_adapters.synthesis.traces.recorder import Draft, Recorder, make_call
+from harness_adapters.synthesis.traces.recorder import Recorder
 from harness_adapters.synthesis.traces.session import Result, Speaker
 
 _COMMAND = re.compile(r"```(?:mswea_bash_command|bash|sh)[ \t]*\r?\n(.*?)\r?\n?```", re.DOTALL)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness_adapters.synthesis.traces import exit_codes, values
+from harness_adapters.synthesis.traces.calls import make_call
+from harness_adapters.synthesis.traces.draft import Draft, Recent
 from harness_adapters.synthesis.traces.formats import Record
-from harness_adapters.synthesis.traces.recorder import Draft, Recent, Recorder, make_call
+from harness_adapters.synthesis.traces.recorder import Recorder
 from harness_adapters.synthesis.traces.session import FileState, Result, Speaker
 
 _PARTS = {
@@ -51,6 +53,8 @@ class OpenCode:
                 return True
             if "messageID" in record and record.get("type") in _PARTS:
                 return True
+            if record.get("type") in _PARTS and "id" in record and "time" in record:
+                return True
             if "projectID" in record and "directory" in record and "time" in record:
                 return True
         return False
@@ -61,9 +65,9 @@ class OpenCode:
             self._session(record)
         elif "part" in record:
             self._event(record)
-        elif "messageID" in record:
+        elif "messageID" in record or ("role" not in record and record.get("type") in _PARTS):
             draft = self._out.draft(values.text(record.get("sessionID")))
-            self._part(draft, record, "assistant", values.text(record.get("messageID")), {})
+            self._part(draft, record, "", values.text(record.get("messageID")), {})
         elif "role" in record:
             draft = self._out.draft(values.text(record.get("sessionID")))
             self._message(draft, record, [])
@@ -144,6 +148,9 @@ class OpenCode:
             draft.answer((message, self._turn), model=model, time=time)
         elif kind == "text" and role == "assistant":
             draft.answer((message, self._turn), text=text, time=time)
+        elif kind == "text" and not role:
+            draft.note("parts_without_message")
+            draft.said(Speaker.HARNESS, text, time=time)
         elif kind == "text":
             synthetic = part.get("synthetic") is True or part.get("ignored") is True
             draft.said(Speaker.HARNESS if synthetic else Speaker.USER, text, time=time)

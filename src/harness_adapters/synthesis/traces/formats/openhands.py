@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from harness_adapters.synthesis.traces import values
+from harness_adapters.synthesis.traces.draft import Draft
 from harness_adapters.synthesis.traces.formats import Record, chat
 from harness_adapters.synthesis.traces.formats.openhands_v0 import V0Events
 from harness_adapters.synthesis.traces.formats.openhands_v1 import V1Events
-from harness_adapters.synthesis.traces.recorder import Draft, Recorder
+from harness_adapters.synthesis.traces.recorder import Recorder
 
 _EVENT_LISTS = ("history", "trajectory", "events")
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from harness_adapters.synthesis.traces import exit_codes, values
+from harness_adapters.synthesis.traces.calls import make_call
+from harness_adapters.synthesis.traces.draft import Draft
 from harness_adapters.synthesis.traces.formats import Record
-from harness_adapters.synthesis.traces.recorder import Draft, make_call
 from harness_adapters.synthesis.traces.session import Result, Speaker
 
 _CALLS = {"run", "run_ipython", "read", "write", "edit", "browse", "browse_interactive"}
@@ -104,6 +105,8 @@ class V0Events:
             code = values.integer(extras.get("exit_code", event.get("exit_code")))
         if code is None and observation == "run":
             code = exit_codes.stated(text)
+        shown = text[-400:] + values.text(metadata.get("suffix"))
+        running = code == -1 and ("no new output" in shown or "timed out" in shown)
         path = values.text(extras.get("path"))
         diff = values.text(extras.get("diff"))
         self._draft.result(
@@ -112,7 +115,7 @@ class V0Events:
                 call_id=identity,
                 exit_code=None if code == -1 else code,
                 failed=observation in ("error", "user_rejected") or text.startswith("ERROR:"),
-                running=code == -1,
+                running=running,
                 time=values.seconds(event.get("timestamp")),
             ),
             diffs={path: diff} if path and diff else None,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from harness_adapters.synthesis.traces import exit_codes, values
+from harness_adapters.synthesis.traces.calls import make_call
+from harness_adapters.synthesis.traces.draft import Draft, Recent
 from harness_adapters.synthesis.traces.formats import Record
-from harness_adapters.synthesis.traces.recorder import Draft, Recent, make_call
 from harness_adapters.synthesis.traces.session import FileState, Result, Speaker
 
 
@@ -83,6 +84,7 @@ class V1Events:
         if code is None:
             code = exit_codes.stated(text)
         timed_out = found.get("timeout") is True
+        running = code == -1 and (timed_out or "still running" in text or "no new output" in text)
         path = values.text(found.get("path"))
         failed = kind != "ObservationEvent" or found.get("is_error") is True
         before, after = [], []
@@ -98,8 +100,8 @@ class V1Events:
                 call_id=values.text(event.get("tool_call_id")),
                 exit_code=None if code == -1 else code,
                 failed=failed,
-                running=code == -1,
-                interrupted=timed_out and code != -1,
+                running=running,
+                interrupted=timed_out and not running,
                 images=images,
                 time=time,
             ),

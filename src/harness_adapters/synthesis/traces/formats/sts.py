@@ -12,7 +12,7 @@ from harness_adapters.synthesis.traces import values
 from harness_adapters.synthesis.traces.formats import Record, chat
 from harness_adapters.synthesis.traces.recorder import Recorder
 
-_CAMEL = {"toolCalls", "toolCallId", "reasoningContent"}
+_CAMEL = {"toolCalls", "reasoningContent"}
 
 
 class Sts:

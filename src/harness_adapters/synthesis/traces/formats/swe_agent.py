@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness_adapters.synthesis.traces import values
+from harness_adapters.synthesis.traces.calls import make_call
+from harness_adapters.synthesis.traces.draft import Draft
 from harness_adapters.synthesis.traces.formats import Record, chat
-from harness_adapters.synthesis.traces.recorder import Draft, Recorder, make_call
+from harness_adapters.synthesis.traces.recorder import Recorder
 from harness_adapters.synthesis.traces.session import Result, Speaker, ToolKind
 from harness_adapters.synthesis.traces.tools import kind_of
 
