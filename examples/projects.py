@@ -48,7 +48,7 @@ def label(cents):
     """An amount as people write it: 1234 is 12.34."""
     return f"{cents // 100}.{cents % 100:02d}"
 '''
-_BILL_TEST = '''\
+_BILL_TEST = """\
 import unittest
 
 from bill import label, shares
@@ -71,7 +71,7 @@ class BillTest(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
-'''
+"""
 
 REPAIR_BILL = Project(
     "bill",
@@ -112,7 +112,7 @@ def covers(intervals, number):
     """Whether a number lies in one of the intervals."""
     return any(low <= number <= high for low, high in intervals)
 '''
-_INTERVALS_TEST = '''\
+_INTERVALS_TEST = """\
 import unittest
 
 from intervals import covers, merge
@@ -136,7 +136,7 @@ class IntervalsTest(unittest.TestCase):
         self.assertIs(covers([(1, 2), (7, 9)], 7), True)
         self.assertIs(covers([(1, 2), (7, 9)], 4), False)
         self.assertIs(covers([], 1), False)
-'''
+"""
 _SUBTRACT = '''\
 
 
@@ -151,7 +151,7 @@ def subtract(intervals, hole):
             left.append((max(low, last + 1), high))
     return left
 '''
-_SUBTRACT_TEST = '''\
+_SUBTRACT_TEST = """\
 import unittest
 
 from intervals import subtract
@@ -170,7 +170,7 @@ class SubtractTest(unittest.TestCase):
     def test_at_the_edges(self):
         self.assertEqual(subtract([(1, 5)], (1, 1)), [(2, 5)])
         self.assertEqual(subtract([(1, 5)], (5, 8)), [(1, 4)])
-'''
+"""
 
 BUILD_INTERVALS = Project(
     "intervals",
@@ -201,13 +201,19 @@ BUILD_INTERVALS = Project(
     ),
 )
 
-_SALES = "day,city,amount\n" + "".join(
-    f"2031-03-{day:02d},{city},{amount}\n"
-    for day, city, amount in (
-        (1, "Turku", 1290), (1, "Oulu", 845), (2, "Turku", 77), (2, "Vaasa", 3110), (3, "Oulu", 1904),
-        (4, "Turku", 2056), (4, "Vaasa", 18), (5, "Oulu", 630), (6, "Turku", 999), (7, "Vaasa", 2471),
-    )
-)  # fmt: skip
+_SALES = """\
+day,city,amount
+2031-03-01,Turku,1290
+2031-03-01,Oulu,845
+2031-03-02,Turku,77
+2031-03-02,Vaasa,3110
+2031-03-03,Oulu,1904
+2031-03-04,Turku,2056
+2031-03-04,Vaasa,18
+2031-03-05,Oulu,630
+2031-03-06,Turku,999
+2031-03-07,Vaasa,2471
+"""
 
 ASK_SALES = Project(
     "sales",
@@ -273,7 +279,7 @@ def number(text):
         total += -this if this < following else this
     return total
 '''
-_ROMAN_TEST = '''\
+_ROMAN_TEST = """\
 import unittest
 
 from roman import number, roman
@@ -296,28 +302,28 @@ class RomanTest(unittest.TestCase):
         for wrong in (0, -1, 4000):
             with self.assertRaises(ValueError):
                 roman(wrong)
-'''
+"""
 _ROMAN_FIXED = _ROMAN.replace(
-    '''\
+    """\
 _SIGNS = [(1000, "M"), (500, "D"), (100, "C"), (50, "L"), (10, "X"), (5, "V"), (1, "I")]
-''',
-    '''\
+""",
+    """\
 _SIGNS = [(1000, "M"), (500, "D"), (100, "C"), (50, "L"), (10, "X"), (5, "V"), (1, "I")]
 _STEPS = sorted(
     [*_SIGNS, (900, "CM"), (400, "CD"), (90, "XC"), (40, "XL"), (9, "IX"), (4, "IV")], reverse=True
 )
-''',
+""",
 ).replace(
-    '''\
+    """\
     text = ""
     for value, sign in _SIGNS:
-''',
-    '''\
+""",
+    """\
     if not 1 <= number <= 3999:
         raise ValueError(f"{number} has no Roman numerals")
     text = ""
     for value, sign in _STEPS:
-''',
+""",
 )
 
 REPAIR_ROMAN = Project(
@@ -368,7 +374,7 @@ class Queue:
         """How many jobs wait."""
         return len(self._jobs)
 '''
-_QUEUE_TEST = '''\
+_QUEUE_TEST = """\
 import unittest
 
 from jobqueue import Queue
@@ -404,7 +410,7 @@ class QueueTest(unittest.TestCase):
         queue.take()
         with self.assertRaises(IndexError):
             queue.take()
-'''
+"""
 _DROP = '''\
 
     def drop(self, name):
@@ -414,7 +420,7 @@ _DROP = '''\
         self._jobs = kept
         return dropped
 '''
-_DROP_TEST = '''\
+_DROP_TEST = """\
 import unittest
 
 from jobqueue import Queue
@@ -434,7 +440,7 @@ class DropTest(unittest.TestCase):
         queue.put("a")
         self.assertEqual(queue.drop("z"), 0)
         self.assertEqual(len(queue), 1)
-'''
+"""
 
 BUILD_QUEUE = Project(
     "queue",

@@ -46,9 +46,7 @@ async def record(project: Project, chat: ChatFormat, place: Path) -> bytes:
     engine = ScriptedEngine(chat, max_context=_CONTEXT)
     gateway = Gateway(engine, chat, policy_named("off"), AuditLog(place / "audit.jsonl"))
     first = _launch(harness, project.requests[0], False)
-    async with BwrapSandbox(
-        [files], "/app", home_files=first.home_files, binds=first.binds
-    ) as box:
+    async with BwrapSandbox([files], "/app", home_files=first.home_files, binds=first.binds) as box:
         for number, request in enumerate(project.requests):
             session = f"{project.name}-{number}"
             engine.script(session, _replies(chat, harness, request))
@@ -99,16 +97,35 @@ async def _log(box: BwrapSandbox, harness: Harness, last: ExecResult) -> bytes:
             env: dict[str, str] = {}
         case "opencode":
             first = json.loads(last.stdout.splitlines()[0])
-            launch = harness.launch("", base_url="http://x/v1", profile=Profile.LEAN, max_context=1)
+            launch = harness.launch(
+                "-", base_url="http://x/v1", profile=Profile.LEAN, max_context=1
+            )
             argv = [launch.argv[0], "export", first["sessionID"]]
             env = {name: text for name, text in launch.env.items() if name != "OPENCODE_DB"}
         case _:
-            argv = ["/bin/bash", "-c", "find $HOME -name '*.json*' -path '*sessions*'; ls -R $HOME"]
-            env = {}
+            launch = harness.launch(
+                "-", base_url="http://x/v1", profile=Profile.LEAN, max_context=1
+            )
+            program = launch.argv[: list(launch.argv).index("chat")]
+            script = '"$@" sessions export "$HOME/log.jsonl" >&2 && cat "$HOME/log.jsonl"'
+            argv = ["/bin/bash", "-c", script, "sh", *program]
+            env = dict(launch.env)
     found = await box.exec(argv, env=env, timeout=120)
     if found.returncode != 0 or not found.stdout:
         sys.exit(f"{harness.name}: no log: {found.stderr.decode()[-500:]}")
-    return found.stdout
+    return found.stdout if harness.name == "opencode" else _without_prompt(found.stdout)
+
+
+def _without_prompt(log: bytes) -> bytes:
+    """A log without the agent's own system prompt and tool descriptions: they aren't ours."""
+    rows = [json.loads(line) for line in log.splitlines() if line.strip()]
+    for row in rows:
+        if "system_prompt" in row:  # hermes: a session in one line
+            row["system_prompt"] = ""
+            row["messages"] = [one for one in row["messages"] if one.get("role") != "system"]
+        elif row.get("message", {}).get("role") == "system":  # pi: a line for each message
+            row["message"].pop("toolsAdded", None)
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 def _replies(chat: ChatFormat, harness: Harness, request: Request) -> list[str]:

@@ -16,12 +16,8 @@ BANDS = 32
 """Of 4 rows each: pairs of similarity 0.8 share a band with probability 1 - 5e-8."""
 THRESHOLD = 0.8
 _SHINGLE = 3
-_PRIME = np.uint64((1 << 61) - 1)
 _WORD = re.compile(r"\w+|[^\w\s]")
-
-_rng = np.random.default_rng(20_011)
-_A = _rng.integers(1, 1 << 31, PERMUTATIONS, dtype=np.uint64)
-_B = _rng.integers(0, 1 << 31, PERMUTATIONS, dtype=np.uint64)
+_SEEDS = np.random.default_rng(20_011).integers(0, 1 << 63, PERMUTATIONS, dtype=np.uint64)
 
 Signature = npt.NDArray[np.uint64]
 
@@ -39,13 +35,20 @@ def signature(text: str) -> Signature:
     shingles = {" ".join(words[i : i + _SHINGLE]) for i in range(max(1, len(words) - 2))}
     hashes = np.array(
         [
-            int.from_bytes(hashlib.blake2b(each.encode(), digest_size=4).digest(), "big")
+            int.from_bytes(hashlib.blake2b(each.encode(), digest_size=8).digest(), "big")
             for each in sorted(shingles)
         ],
         dtype=np.uint64,
     )
-    values: Signature = ((hashes[:, None] * _A + _B) % _PRIME).min(axis=0)
+    values: Signature = _mixed(hashes[:, None] ^ _SEEDS).min(axis=0)
     return values
+
+
+def _mixed(values: Signature) -> Signature:
+    """The finaliser of splitmix64 (Steele et al. 2014): each seed orders the hashes anew."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
 
 
 def similarity(one: Signature, other: Signature) -> float:

@@ -49,7 +49,9 @@ def _is_program(step: Step) -> bool:
     )
 
 
-def _pairs(line: Timeline, wanted: Callable[[Step], bool], *, same_command: bool) -> Iterator[tuple[Step, Step]]:
+def _pairs(
+    line: Timeline, wanted: Callable[[Step], bool], *, same_command: bool
+) -> Iterator[tuple[Step, Step]]:
     """The first failure of each stretch, and the run that ended it."""
     failing: dict[str, Step] = {}
     for step in line.steps:
@@ -63,9 +65,7 @@ def _pairs(line: Timeline, wanted: Callable[[Step], bool], *, same_command: bool
             yield failing.pop(key), step
 
 
-def _repair(
-    line: Timeline, fail: Step, success: Step, kind: CheckKind, licence: str
-) -> Found:
+def _repair(line: Timeline, fail: Step, success: Step, kind: CheckKind, licence: str) -> Found:
     start, end = line.files_before(fail.number), line.files_before(success.number)
     tests = {path: text for path, text in end.items() if is_test_file(path)}
     changed = {
