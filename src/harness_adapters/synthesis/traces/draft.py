@@ -74,6 +74,8 @@ class _Call:
     call: ToolCall | None
     by_user: bool
     answered: bool = False
+    shown: int = 0
+    """Hash of the result's text, to tell a repetition from a second result."""
     result: Result | None = None
     files: _Files = dataclasses.field(default_factory=lambda: _NO_FILES)
 
@@ -117,7 +119,7 @@ class Draft:
         self._waiting: list[Said] = []
         self._calls: Recent = Recent()
         self._recent: list[str] = []
-        self._early: dict[str, tuple[Result, _Files]] = {}
+        self._early: dict[str, tuple[Result, _Files, int]] = {}
         self._orphans: list[Result] = []
         self._files: list[FileState] = []
         self._parents: dict[str, str] = {}
@@ -199,6 +201,8 @@ class Draft:
         if known is not None and known.fingerprint == fingerprint and not known.answered:
             self.note("duplicates")
             return False
+        if not self.counts.turns:
+            self.answer(time=call.time)
         if not call.by_user:
             self.counts.tool_calls += 1
             self.counts.edits += call.kind is ToolKind.EDIT
@@ -208,8 +212,6 @@ class Draft:
         self._calls[identity] = entry
         self._recent.append(identity)
         if self._keep:
-            if self._latest is None:
-                self.answer(time=call.time)
             assert self._latest is not None
             self._latest.calls.append(entry)
             self.held += sum(len(str(value)) for value in call.arguments.values())
@@ -243,7 +245,7 @@ class Draft:
         """What came back; paired with its call by id, whichever of the two is read first."""
         entry: _Call | None = self._calls.get(result.call_id) if result.call_id else None
         if entry is not None and entry.answered:
-            if entry.result is None or entry.result.text == result.text:
+            if entry.shown == hash(result.text):
                 self.note("duplicates")
                 return
             self.note("second_results")
@@ -259,9 +261,10 @@ class Draft:
         files = _Files(tuple(before), tuple(after), diffs)
         kept = result if self._keep else dataclasses.replace(result, text="")
         if entry is not None:
-            self._pair(entry, result, files)
+            self._pair(entry, result, files, hash(result.text))
         elif result.call_id and result.call_id not in self._early:
-            self._early[result.call_id] = (kept, files if self._keep else _Files())
+            files = files if self._keep else _NO_FILES
+            self._early[result.call_id] = (kept, files, hash(result.text))
         else:
             self._orphans.append(kept)
 
@@ -279,8 +282,8 @@ class Draft:
         entry.files = _Files(tuple(before), tuple(after), dict(diffs))
 
     @staticmethod
-    def _pair(entry: _Call, result: Result, files: _Files) -> None:
-        entry.answered = True
+    def _pair(entry: _Call, result: Result, files: _Files, shown: int) -> None:
+        entry.answered, entry.shown = True, shown
         if entry.call is not None:
             entry.result = result
             entry.files = _Files(
@@ -315,7 +318,7 @@ class Draft:
                     time=turn.time,
                 )
             )
-        orphans = [*self._orphans, *(result for result, _ in self._early.values())]
+        orphans = [*self._orphans, *(result for result, _, _ in self._early.values())]
         notes = Counter(self.notes)
         notes["abandoned_turns"] += sum(turn.branch for turn in turns)
         return Session(

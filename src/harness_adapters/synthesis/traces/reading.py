@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from harness_adapters.errors import TraceError
 from harness_adapters.synthesis.traces.draft import Counts
@@ -62,24 +63,26 @@ def _read(path: Path, report: FileReport, *, keep: bool, held: int) -> Iterator[
     out: Recorder | None = None
     try:
         source = open_source(path)
-        head, broken = _head(source)
+        first = _first(source)
+        head = [record for record in first if not isinstance(record, Broken)]
         reader = choose(head)
         if reader is None:
-            report.counts.broken_lines = broken
+            report.counts.broken_lines = len(first) - len(head)
             what = "no trace format that we know" if head else "no JSON object in it"
             report.error = f"{path}: {source.kind}, but {what}; see docs/synthesis.md for formats"
+            report.error = source.damage or report.error
             return
         report.format = reader.name
         out = Recorder(str(path), reader.name, keep=keep, held=held)
-        out.counts.broken_lines += broken
         reading = reader(out)
-        for record in chain(head, source.records):
+        for record in chain(first, source.records):
             if isinstance(record, Broken):
                 out.broken(record.reason)
                 continue
             reading.feed(record)
             yield from out.ready()
         reading.finish()
+        report.error = source.damage
         yield from out.finish()
     except TraceError as error:
         report.error = str(error)
@@ -89,21 +92,18 @@ def _read(path: Path, report: FileReport, *, keep: bool, held: int) -> Iterator[
         # A record that no version of its writer makes; the other files must still be read.
         report.error = f"{path}: a record that can't be read ({type(error).__name__}: {error})"
     if out is not None:
-        if report.error:
-            yield from out.finish()
+        yield from out.finish()
         report.counts = out.counts
         report.notes = dict(sorted((+out.notes).items()))
 
 
-def _head(source: Source) -> tuple[list[dict[str, object]], int]:
-    """The first records, and how many broken ones stood between them."""
-    head: list[dict[str, object]] = []
-    broken = 0
+def _first(source: Source) -> list[dict[str, Any] | Broken]:
+    """The first records and the broken ones between them, enough to tell the format."""
+    first: list[dict[str, Any] | Broken] = []
+    whole = 0
     for record in source.records:
-        if isinstance(record, Broken):
-            broken += 1
-        else:
-            head.append(record)
-        if len(head) >= HEAD_RECORDS or source.read_bytes > HEAD_BYTES:
+        first.append(record)
+        whole += not isinstance(record, Broken)
+        if whole >= HEAD_RECORDS or source.read_bytes > HEAD_BYTES:
             break
-    return head, broken
+    return first

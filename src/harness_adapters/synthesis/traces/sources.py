@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,8 @@ class Source:
     kind: str
     records: Iterator[dict[str, Any] | Broken] = field(default_factory=lambda: iter(()))
     read_bytes: int = 0
+    damage: str | None = None
+    """Why reading ended before the file's end; what came before it was given."""
 
 
 def open_source(path: Path) -> Source:
@@ -83,8 +86,8 @@ def _text(path: Path, source: Source, *, compressed: bool) -> Iterator[dict[str,
                 if line.strip():
                     yield from _line(line)
                 line = _next_line(file)
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise TraceError(f"{path}: damaged gzip ({error}); compress it again") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        source.damage = f"{path}: damaged gzip ({error}); compress it again"
 
 
 def _next_line(file: IO[bytes]) -> bytes | None:

@@ -72,7 +72,9 @@ def content(value: Any) -> tuple[str, int]:
         if isinstance(block, str):
             parts.append(block)
         elif isinstance(block, dict):
-            if block.get("type") in _IMAGE_TYPES or ("image_url" in block and "text" not in block):
+            if text(block.get("type")) in _IMAGE_TYPES or (
+                "image_url" in block and "text" not in block
+            ):
                 images += 1
                 continue
             for key in _TEXT_KEYS:

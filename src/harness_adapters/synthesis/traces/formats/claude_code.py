@@ -47,7 +47,7 @@ class ClaudeCode:
         """Records with a session id and a type of Claude Code, or a message of its API's shape."""
         return any(
             ("sessionId" in record or "session_id" in record)
-            and record.get("type") in _TYPES
+            and values.text(record.get("type")) in _TYPES
             and ("uuid" in record or "message" in record or "subtype" in record)
             and "part" not in record
             for record in head
@@ -61,7 +61,7 @@ class ClaudeCode:
                 self._draft(record).note("duplicates")
                 return
             self._seen[uuid] = True
-        kind = record.get("type")
+        kind = values.text(record.get("type"))
         if kind in ("user", "assistant"):
             self._message(record, uuid, kind)
         elif kind == "system":

@@ -55,7 +55,7 @@ class Codex:
     def matches(head: Sequence[Record]) -> bool:
         """Envelopes of a rollout, bare items of an old one, or events of `exec --json`."""
         for record in head:
-            kind = record.get("type")
+            kind = values.text(record.get("type"))
             if kind in _ENVELOPES and isinstance(record.get("payload"), dict):
                 return True
             if kind in _STREAM and ("thread_id" in record or "item" in record or "usage" in record):
@@ -207,7 +207,7 @@ class Codex:
         )
 
     def _event(self, event: Record, time: float | None) -> None:
-        kind = event.get("type")
+        kind = values.text(event.get("type"))
         if kind == "user_message" and not self._items:
             self._answering = False
             self._draft.said(Speaker.USER, values.text(event.get("message")), time=time)

@@ -51,9 +51,9 @@ class OpenCode:
                 return True
             if "sessionID" in record and ("part" in record or "role" in record):
                 return True
-            if "messageID" in record and record.get("type") in _PARTS:
+            if "messageID" in record and values.text(record.get("type")) in _PARTS:
                 return True
-            if record.get("type") in _PARTS and "id" in record and "time" in record:
+            if values.text(record.get("type")) in _PARTS and "id" in record and "time" in record:
                 return True
             if "projectID" in record and "directory" in record and "time" in record:
                 return True
@@ -65,7 +65,9 @@ class OpenCode:
             self._session(record)
         elif "part" in record:
             self._event(record)
-        elif "messageID" in record or ("role" not in record and record.get("type") in _PARTS):
+        elif "messageID" in record or (
+            "role" not in record and values.text(record.get("type")) in _PARTS
+        ):
             draft = self._out.draft(values.text(record.get("sessionID")))
             self._part(draft, record, "", values.text(record.get("messageID")), {})
         elif "role" in record:

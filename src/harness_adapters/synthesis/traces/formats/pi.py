@@ -46,12 +46,12 @@ class Pi:
     def matches(head: Sequence[Record]) -> bool:
         """A header without a harness id, or messages with the content blocks of pi."""
         for record in head:
-            kind = record.get("type")
+            kind = values.text(record.get("type"))
             if kind == "session" and "cwd" in record and "harness" not in record:
                 return True
             message = values.mapping(record.get("message"))
             if kind in ("message", "message_end") and (
-                message.get("role") in _ROLES
+                values.text(message.get("role")) in _ROLES
                 or ("api" in message and "stopReason" in message)
                 or ("parentId" in record and "role" in message)
             ):
