@@ -118,10 +118,10 @@ def _apply(tree: ast.Module, number: int) -> None:
             _replace(tree, node, node.operand)
         case ast.Constant(value=bool()):
             node.value = not node.value
-        case ast.Constant(value=int() | float()):
-            node.value = node.value + 1
-        case ast.Constant(value=str()):
-            node.value = node.value + "_" if node.value else "_"
+        case ast.Constant(value=int() | float() as value):
+            node.value = value + 1
+        case ast.Constant(value=str(text)):
+            node.value = f"{text}_"
         case ast.If() | ast.While() | ast.IfExp():
             node.test = ast.UnaryOp(ast.Not(), node.test)
         case ast.Return():
