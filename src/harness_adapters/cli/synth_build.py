@@ -8,8 +8,17 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from typer.core import TyperGroup
 
+from harness_adapters.cli.options import (
+    ConfigFile,
+    EngineUrl,
+    HarnessName,
+    Model,
+    Overrides,
+    overrides,
+)
 from harness_adapters.cli.running import run as run_work
 
 
@@ -95,7 +104,52 @@ def explain(
     typer.echo(write_page(out, session))
 
 
+def stratify(
+    dataset: Annotated[Path, typer.Argument(help="Directory of Harbor tasks.")],
+    run_dir: Annotated[
+        Path, typer.Option("--run", help="Run directory, new or of an earlier call.")
+    ],
+    config: ConfigFile = None,
+    set_: Overrides = None,
+    model: Model = None,
+    harness: HarnessName = None,
+    engine: EngineUrl = None,
+    attempts: Annotated[int, typer.Option("-k", min=1, help="Sessions of each task.")] = 4,
+    most: Annotated[
+        int, typer.Option(min=1, help="Sessions where the first all ended alike.")
+    ] = 16,
+) -> None:
+    """Measure how often a model solves each task in its agent."""
+    from collections import Counter
+
+    from harness_adapters import config as settings_file
+    from harness_adapters.progress import ConsoleReporter
+    from harness_adapters.training.run import open_run
+    from harness_adapters.training.strata import Bucket
+    from harness_adapters.training.strata import stratify as measure
+
+    given = overrides(set_, model=model, harness=harness, engine=engine)
+    place = str(dataset.absolute()).replace("\\", "\\\\").replace('"', '\\"')
+    settings = settings_file.load(config, [*given, f'tasks.dataset="{place}"'])
+    run = open_run(run_dir, settings, resume=True)
+    try:
+        with ConsoleReporter(Console(stderr=True)) as reporter:
+            found = run_work(measure(run, reporter, attempts=attempts, most=most))
+    finally:
+        run.close()
+    table = Table("task", "solved", "95%", "", box=None, pad_edge=False)
+    for one in found:
+        interval = f"{one.low:.0%} to {one.high:.0%}"
+        table.add_row(Text(one.task), f"{one.solved}/{one.sessions}", interval, one.bucket)
+    console = Console()
+    console.print(table)
+    counts = Counter(one.bucket for one in found)
+    said = ", ".join(f"{counts[bucket]} {bucket}" for bucket in Bucket)
+    console.print(f"{said}; {run_dir / 'strata.jsonl'}", markup=False, soft_wrap=True)
+
+
 def register(app: typer.Typer) -> None:
     """Add these verbs to `synth`."""
     app.command("build")(build)
     app.command("explain")(explain)
+    app.command("stratify")(stratify)
