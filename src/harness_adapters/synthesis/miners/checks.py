@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from harness_adapters.synthesis.miners.timeline import Step
@@ -30,14 +31,28 @@ def is_test_run(step: Step) -> bool:
     )
 
 
+def output_of(step: Step) -> str:
+    """What a command printed; some agents wrap it in JSON."""
+    text = step.call.result.text if step.call.result else ""
+    if text.startswith("{"):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return text
+        if isinstance(found, dict) and isinstance(found.get("output"), str):
+            return str(found["output"])
+    return text
+
+
 def passed(step: Step) -> bool | None:
     """How a test run ended, by its words first: `| tail` hides the exit code. None: unknown."""
     result = step.call.result
     if result is None or result.running or result.interrupted:
         return None
-    if _FAILED.search(result.text):
+    text = output_of(step)
+    if _FAILED.search(text):
         return False
-    if _PASSED.search(result.text):
+    if _PASSED.search(text):
         return True
     if result.exit_code is not None and "|" not in (step.call.command or ""):
         return result.exit_code == 0

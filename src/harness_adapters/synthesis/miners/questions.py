@@ -16,6 +16,7 @@ from harness_adapters.synthesis.candidate import (
     TaskType,
 )
 from harness_adapters.synthesis.miners import Found, Refusal
+from harness_adapters.synthesis.miners.checks import output_of
 from harness_adapters.synthesis.miners.projects import said_after
 from harness_adapters.synthesis.miners.timeline import Step, Timeline
 from harness_adapters.synthesis.reasons import Reason
@@ -44,7 +45,7 @@ def _question(line: Timeline, number: int, step: Step, licence: str) -> Found | 
     call = step.call
     if call.kind is not ToolKind.SHELL or not call.command or call.result is None:
         return None
-    value = call.result.text.strip()
+    value = output_of(step).strip()
     if call.result.exit_code not in (0, None) or not _VALUE.fullmatch(value):
         return None
     if not re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)", line.ends[number]):

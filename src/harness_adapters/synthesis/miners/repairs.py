@@ -18,7 +18,7 @@ from harness_adapters.synthesis.candidate import (
 )
 from harness_adapters.synthesis.harbor import is_test_file
 from harness_adapters.synthesis.miners import Found, Refusal
-from harness_adapters.synthesis.miners.checks import is_test_run, passed
+from harness_adapters.synthesis.miners.checks import is_test_run, output_of, passed
 from harness_adapters.synthesis.miners.projects import said_after
 from harness_adapters.synthesis.miners.timeline import Step, Timeline
 from harness_adapters.synthesis.reasons import Reason
@@ -90,7 +90,6 @@ def _repair(line: Timeline, fail: Step, success: Step, kind: CheckKind, licence:
     }
     if own:
         instruction += "\n\n" + _BEGUN.format(files=", ".join(f"`{path}`" for path in changed))
-    output = success.call.result.text if success.call.result else ""
     hidden = tests if kind is CheckKind.PYTHON_TESTS else {}
     return Candidate(
         type=TaskType.REPAIR,
@@ -104,8 +103,8 @@ def _repair(line: Timeline, fail: Step, success: Step, kind: CheckKind, licence:
         check=Check(
             kind,
             line.local(success.call.command or ""),
-            expected=output if kind is CheckKind.OUTPUT else "",
-            failure=(fail.call.result.text if fail.call.result else "")[-2000:],
+            expected=output_of(success) if kind is CheckKind.OUTPUT else "",
+            failure=output_of(fail)[-2000:],
         ),
         provenance=Provenance(
             source=line.session.source,
