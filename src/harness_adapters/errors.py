@@ -10,6 +10,7 @@
     |   `-- ContextError    a prompt leaves no room for an answer
     |-- ModelError          a model can't be found, converted or loaded
     |-- LearnerError        the trainer process failed or its checkpoint can't be read
+    |-- TraceError          a recorded session can't be read or made into a task
     |-- StoreError          a run directory is missing, locked, damaged or full
     `-- Interrupted         the user ended it; finished work is kept
 
@@ -68,6 +69,10 @@ class LearnerError(HarnessAdaptersError):
     """The trainer process failed or its checkpoint can't be read."""
 
     exit_code = 3
+
+
+class TraceError(HarnessAdaptersError):
+    """A recorded session can't be read or made into a task."""
 
 
 class StoreError(HarnessAdaptersError):

@@ -19,6 +19,7 @@ from harness_adapters.cli import (
     quickstart,
     report,
     rollout,
+    synth,
     tasks,
     train,
     warm_start,
@@ -40,6 +41,7 @@ app.add_typer(tasks.app, name="tasks")
 app.add_typer(harness.app, name="harness")
 app.add_typer(model.app, name="model")
 app.add_typer(guard.app, name="guard")
+app.add_typer(synth.app, name="synth")
 app.command("warm-start")(warm_start.warm_start)
 app.command("rollout")(rollout.rollout)
 app.command("train")(train.train)
