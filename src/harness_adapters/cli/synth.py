@@ -10,7 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-app = typer.Typer(help="Make training tasks out of recorded agent sessions.", no_args_is_help=True)
+from harness_adapters.cli.synth_build import BuildByDefault, register
+
+app = typer.Typer(
+    cls=BuildByDefault,
+    help="Make training tasks out of recorded agent sessions.",
+    no_args_is_help=True,
+)
+register(app)
 
 
 @app.command()

@@ -10,20 +10,11 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from harness_adapters.sandbox import (
-    Bind,
-    BwrapSandbox,
-    Frozen,
-    Limits,
-    State,
-    Verification,
-    temporary_state,
-    verify,
-)
+from harness_adapters.sandbox import Verification
 from harness_adapters.tasks.dataset import Dataset
-from harness_adapters.tasks.degenerate import Workspace, attempts, read_workspace
+from harness_adapters.tasks.degenerate import attempts, read_workspace
+from harness_adapters.tasks.score import score_files, score_oracle
 from harness_adapters.tasks.task import Task
 
 
@@ -77,12 +68,12 @@ async def validate_task(task: Task) -> TaskReport:
     started = time.monotonic()
     problems: list[str] = []
     count = 2
-    problem = _expect(0, "nothing done", await _score(task, read_workspace(task.files)))
+    problem = _expect(0, "nothing done", await score_files(task, read_workspace(task.files)))
     problems += [problem] if problem else []
     problems += await _oracle_problems(task)
     for attempt in attempts(task):
         count += 1
-        problem = _expect(0, attempt.name, await _score(task, attempt.files))
+        problem = _expect(0, attempt.name, await score_files(task, attempt.files))
         problems += [problem] if problem else []
     return TaskReport(task, tuple(problems), count, time.monotonic() - started)
 
@@ -90,52 +81,12 @@ async def validate_task(task: Task) -> TaskReport:
 async def _oracle_problems(task: Task) -> list[str]:
     if not (task.solution / "solve.sh").is_file():
         return ["no solution/solve.sh, so nothing shows that the task can be solved"]
-    limits = Limits(memory_mb=task.memory_mb)
-    async with BwrapSandbox(
-        task.lowers, task.workdir, binds=[Bind(task.solution, "/solution")], limits=limits
-    ) as box:
-        result = await box.exec(
-            ["/bin/bash", "/solution/solve.sh"], env={}, timeout=task.agent_timeout
-        )
-        frozen = box.freeze()
-    with frozen:
-        verification = await verify(
-            frozen,
-            lowers=task.lowers,
-            tests=task.tests,
-            workdir=task.workdir,
-            timeout=task.verifier_timeout,
-            limits=limits,
-        )
+    result, verification = await score_oracle(task)
     problem = _expect(1, "the oracle (solve.sh)", verification)
     if problem and result.returncode != 0:
         complaint = result.stderr.decode(errors="replace").strip().splitlines()
         problem += f"; it exited with {result.returncode}: {(complaint or ['no message'])[-1]}"
     return [problem] if problem else []
-
-
-async def _score(task: Task, files: Workspace) -> Verification:
-    """Run the verifier on a working directory made of these files."""
-    with temporary_state(State.WORKSPACE) as place:
-        layer, workspace = place / "layer", place / "workspace"
-        layer.mkdir()
-        await asyncio.to_thread(_write, workspace, files)
-        return await verify(
-            Frozen(layer, 0, 0, 0),
-            lowers=[workspace],
-            tests=task.tests,
-            workdir=task.workdir,
-            timeout=task.verifier_timeout,
-            limits=Limits(memory_mb=task.memory_mb),
-        )
-
-
-def _write(root: Path, files: Workspace) -> None:
-    root.mkdir()
-    for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
 
 
 def _expect(score: int, who: str, verification: Verification) -> str:

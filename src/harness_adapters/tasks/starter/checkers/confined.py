@@ -64,8 +64,11 @@ def run(workdir: Path, code: str, arguments: list[str], stdin: str, seconds: flo
     return printed.decode("utf-8", "replace")
 
 
-def confine(readable: str) -> None:
-    """Give up everything but reading `readable` and the system, for itself and its children."""
+def confine(readable: str, *writable: str) -> None:
+    """Give up everything but reading `readable` and the system, for itself and its children.
+
+    Below the directories `writable` all is allowed.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
 
     def call(number: int, *arguments: object) -> int:
@@ -83,12 +86,13 @@ def confine(readable: str) -> None:
         struct.pack("QQQ", rights, network, scopes)[:size], size
     )
     ruleset = call(_CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint(0))
-    for path in (*_SYSTEM, readable):
+    for path in (*_SYSTEM, readable, *writable):
         try:
             handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except FileNotFoundError:
             continue
         allowed = _READ_FILE | _EXECUTE | (_READ_DIR if Path(path).is_dir() else _WRITE_FILE)
+        allowed = rights if path in writable else allowed
         rule = ctypes.create_string_buffer(struct.pack("<Qi", allowed, handle), 12)
         call(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(1), rule, ctypes.c_uint(0))
         os.close(handle)
