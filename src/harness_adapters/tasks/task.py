@@ -72,6 +72,8 @@ class Task:
     memory_mb: int
     oracle: tuple[Action, ...]
     """From `solution/oracle.json`; empty where the task has only a `solve.sh`."""
+    session: str = ""
+    """The recorded session that the task was made from; never in two splits."""
 
     @property
     def kind(self) -> str:
@@ -134,6 +136,7 @@ def load_task(root: Path) -> Task:
         verifier_timeout=config.verifier.timeout_sec,
         memory_mb=config.environment.memory_mb,
         oracle=_read_oracle(root / "solution" / "oracle.json"),
+        session=metadata.source_session,
     )
 
 

@@ -17,7 +17,8 @@ from harness_adapters.engine.embedded import resolve_model
 from harness_adapters.errors import LearnerError, ModelError, StoreError, TaskError
 from harness_adapters.evaluation.compare import Comparison, compare, matching
 from harness_adapters.evaluation.execute import Arm, execute
-from harness_adapters.evaluation.plan import PairedPlan, PlannedSession, check_held_out
+from harness_adapters.evaluation.held_out import check_held_out
+from harness_adapters.evaluation.plan import PairedPlan, PlannedSession
 from harness_adapters.learner.client import LearnerClient
 from harness_adapters.progress import Reporter
 from harness_adapters.records import Phase
