@@ -16,6 +16,7 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,16 @@ _COLUMNS = [
     "seconds",
     "timings",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a session took of the engine; token counts over all its turns."""
+
+    engine_seconds: float
+    prompt_tokens: int
+    cached_tokens: int
+    output_tokens: int
 
 
 class Store:
@@ -158,6 +169,23 @@ class Store:
     def _turns(self, rollout: str) -> list[Turn]:
         rows = self._read("SELECT * FROM turns WHERE rollout = ? ORDER BY idx", (rollout,))
         return [_turn(row) for row in rows]
+
+    def usage(self) -> dict[str, Usage]:
+        """Rollout id -> what its turns took of the engine."""
+        found: dict[str, Usage] = {}
+        query = "SELECT rollout, seconds, prompt_ids, cached_tokens, output_ids FROM turns"
+        try:
+            for rollout, seconds, prompt, cached, output in self._db.execute(query):
+                u = found.get(rollout, Usage(0.0, 0, 0, 0))
+                found[rollout] = Usage(
+                    u.engine_seconds + seconds,
+                    u.prompt_tokens + len(zlib.decompress(prompt)) // 4,
+                    u.cached_tokens + cached,
+                    u.output_tokens + len(zlib.decompress(output)) // 4,
+                )
+        except sqlite3.Error as error:
+            raise StoreError(f"run directory {self.root}: {error}") from None
+        return found
 
     def set_fact(self, key: str, value: Any) -> None:
         """Remember a JSON value under a key: progress, hashes, evaluation results."""
