@@ -42,9 +42,9 @@ def coins(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Path:
-    """Five further tasks that no training has seen."""
+    """Three further tasks that no training has seen."""
     root = tmp_path / "fresh"
-    for number in range(5):
+    for number in range(3):
         write_coin(root, "fresh", "test", number)
     return root
 

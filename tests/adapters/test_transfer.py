@@ -33,22 +33,20 @@ async def test_adapters_in_harnesses_become_a_matrix(
     trained: Path, stray: Path, fresh: Path, tmp_path: Path
 ) -> None:
     harness = plain_agent(tmp_path / "plain")
-    request = Request(
-        ["base", str(trained), str(stray)], ["pi", str(harness)], fresh, changes=["eval.attempts=2"]
-    )
+    request = Request(["base", str(trained), str(stray)], ["pi", str(harness)], fresh)
     evaluation = open_evaluation(tmp_path / "matrix", request, Quiet())
     matrix = await play(evaluation, Quiet())
     rollouts = evaluation.run.store.rollouts(phase=Phase.TEST, turns=False)
     evaluation.run.close()
-    assert matrix.plan.sessions == matrix.scored == len(rollouts) == 3 * 2 * 5 * 2
-    assert set(Counter((r.arm, r.harness) for r in rollouts).values()) == {10}
+    assert matrix.plan.sessions == matrix.scored == len(rollouts) == 3 * 2 * 3
+    assert set(Counter((r.arm, r.harness) for r in rollouts).values()) == {3}
     assert [(c.arm, c.harness, c.trained_here) for c in matrix.cells] == [
         ("pi-v2", "pi", True),
         ("pi-v2", "plain", False),
         ("stray", "pi", False),
         ("stray", "plain", False),
     ]
-    assert all(c.comparison is not None and c.comparison.pairs == 10 for c in matrix.cells)
+    assert all(c.comparison is not None and c.comparison.pairs == 3 for c in matrix.cells)
     # The whole dataset is new to the one that is known; of the other nothing can be said.
     assert [arm.unseen for arm in matrix.plan.others] == [["fresh"], []]
     assert [arm.checked for arm in matrix.plan.others] == [True, False]
@@ -60,6 +58,7 @@ async def test_adapters_in_harnesses_become_a_matrix(
     again.run.close()
 
 
+@pytest.mark.timeout(1200)  # four starts of an engine
 def test_three_kills_lose_and_repeat_nothing(trained: Path, fresh: Path, tmp_path: Path) -> None:
     root = tmp_path / "killed"
     command = [
@@ -67,7 +66,7 @@ def test_three_kills_lose_and_repeat_nothing(trained: Path, fresh: Path, tmp_pat
         *("eval", str(root)),
         *("--adapters", f"base,{trained}", "--tasks", str(fresh), "--attempts", "2"),
     ]
-    for least in (2, 6, 11):
+    for least in (2, 5, 8):
         with (tmp_path / "log").open("w") as log:
             process = subprocess.Popen(
                 command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
@@ -80,12 +79,12 @@ def test_three_kills_lose_and_repeat_nothing(trained: Path, fresh: Path, tmp_pat
         process.wait()
         assert kept.keys() <= sessions(root).keys()
     kept = sessions(root)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "pass@1 on 5 held-out tasks" in done.stdout
+    assert "pass@1 on 3 held-out tasks" in done.stdout
     after = sessions(root)
     assert kept.keys() <= after.keys()
-    assert len(after) == len(set(after.values())) == 2 * 5 * 2
+    assert len(after) == len(set(after.values())) == 2 * 3 * 2
 
 
 def sessions(root: Path) -> dict[str, tuple[str, str, int]]:

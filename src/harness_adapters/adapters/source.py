@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ CARD = "adapter_card.json"
 TRAINED_ON = "trained_on.json"
 BASE_FOLDER = "base"
 """The base's weights beside a published adapter, where they can't be had by name."""
+_REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
 
 
@@ -84,11 +86,15 @@ class Adapter:
 
 
 def find_adapter(given: Path) -> Adapter:
-    """The adapter at `given`: a PEFT directory, or a run directory, which stands for its best.
+    """The adapter at `given`: a PEFT directory, a run (its best adapter), or a Hub repository.
 
     Raises ModelError saying what is missing.
     """
     path = given.expanduser().absolute()
+    if not path.exists() and _REPOSITORY.fullmatch(str(given)):
+        from harness_adapters.adapters.hub import download
+
+        path = download(str(given))
     if (path / "run.sqlite").is_file():
         path = best_of_run(path)
     try:

@@ -16,11 +16,13 @@ from harness_adapters.cli import (
     guard,
     harness,
     model,
+    publish,
     quickstart,
     report,
     rollout,
     tasks,
     train,
+    use,
     warm_start,
 )
 from harness_adapters.errors import HarnessAdaptersError
@@ -45,6 +47,11 @@ app.command("rollout")(rollout.rollout)
 app.command("train")(train.train)
 app.command("eval")(evaluate.evaluate)
 app.command("report")(report.report)
+app.command("card")(publish.card)
+app.command("push")(publish.push)
+app.command("export")(publish.export)
+app.command("use")(use.use)
+app.command("serve")(use.serve)
 
 
 def _version(value: bool) -> None:
