@@ -81,8 +81,9 @@ class RewardSettings(Section):
 
     bonus: float = Field(0.1, ge=0.0)
     call_budget: int = Field(15, ge=1)
-    fault_cost: float = Field(0.02, ge=0.0)
-    """Taken off for each blocked or malformed call; a reward never falls below 0 by it."""
+    fault_cost: float = Field(0.0, ge=0.0)
+    """Taken off for each blocked or malformed call, beside the bonus that each call costs; a reward
+    never falls below 0 by it."""
 
 
 class WarmStartSettings(Section):
@@ -189,6 +190,26 @@ class EvalSettings(Section):
     """Tasks on which the raw model, before the warm start, is shown."""
 
 
+class PriceSettings(Section):
+    """What things cost you, in dollars; all 0: no prices are shown."""
+
+    engine_hour: float = Field(0.0, ge=0)
+    """An hour of the machine that the engine runs on, such as a GPU-hour."""
+    cpu_hour: float = Field(0.0, ge=0)
+    """A core-hour of sandboxes, where they run on machines of their own."""
+    million_prompt: float = Field(0.0, ge=0)
+    """A million prompt tokens that no cache held, where tokens are what is paid for."""
+    million_cached: float = Field(0.0, ge=0)
+    """A million prompt tokens from the cache."""
+    million_output: float = Field(0.0, ge=0)
+    """A million output tokens."""
+
+    @property
+    def known(self) -> bool:
+        """Whether any price is set."""
+        return any(self.model_dump().values())
+
+
 class Settings(Section):
     """Everything a run is made of."""
 
@@ -203,6 +224,7 @@ class Settings(Section):
     train: TrainSettings = TrainSettings()
     tasks: TaskSettings = TaskSettings()
     eval: EvalSettings = EvalSettings()
+    price: PriceSettings = PriceSettings()
     concurrency: int = Field(24, ge=1)
     """Sessions in flight."""
 
@@ -216,15 +238,20 @@ class Settings(Section):
         return self
 
 
-def load(file: Path | None = None, overrides: list[str] | None = None) -> Settings:
-    """Defaults, overlaid by `file`, overlaid by `overrides` (each `section.key=value`).
+def load(
+    file: Path | None = None,
+    overrides: list[str] | None = None,
+    *,
+    begin: Settings | None = None,
+) -> Settings:
+    """`begin` (the defaults), overlaid by `file`, overlaid by `overrides` (`section.key=value`).
 
     Raises ConfigError with the file or flag, the key and what it must be.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = begin.model_dump() if begin is not None else {}
     if file is not None:
         try:
-            values = tomllib.loads(file.read_text(encoding="utf-8"))
+            _merge(values, tomllib.loads(file.read_text(encoding="utf-8")))
         except FileNotFoundError:
             raise ConfigError(f"no config file {file}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -240,6 +267,14 @@ def load(file: Path | None = None, overrides: list[str] | None = None) -> Settin
         key = ".".join(str(part) for part in first["loc"])
         where = f"{file} or --set" if file else "--set"
         raise ConfigError(f"{where}: {key}: {first['msg']} (got {first['input']!r})") from None
+
+
+def _merge(values: dict[str, Any], over: dict[str, Any]) -> None:
+    for key, value in over.items():
+        if isinstance(value, dict) and isinstance(values.get(key), dict):
+            _merge(values[key], value)
+        else:
+            values[key] = value
 
 
 def _overlay(values: dict[str, Any], override: str) -> None:

@@ -17,6 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,16 @@ _LATER = {
     "malformed": "INTEGER NOT NULL DEFAULT 0",
 }
 """Columns that a run directory of an earlier version lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a session took of the engine; token counts over all its turns."""
+
+    engine_seconds: float
+    prompt_tokens: int
+    cached_tokens: int
+    output_tokens: int
 
 
 class Store:
@@ -198,6 +209,23 @@ class Store:
                 if decision != Decision.ALLOW:
                     counts[decision, rule, str(later[0]) if later else ""] += 1
         return counts
+
+    def usage(self) -> dict[str, Usage]:
+        """Rollout id -> what its turns took of the engine."""
+        found: dict[str, Usage] = {}
+        query = "SELECT rollout, seconds, prompt_ids, cached_tokens, output_ids FROM turns"
+        try:
+            for rollout, seconds, prompt, cached, output in self._db.execute(query):
+                u = found.get(rollout, Usage(0.0, 0, 0, 0))
+                found[rollout] = Usage(
+                    u.engine_seconds + seconds,
+                    u.prompt_tokens + len(zlib.decompress(prompt)) // 4,
+                    u.cached_tokens + cached,
+                    u.output_tokens + len(zlib.decompress(output)) // 4,
+                )
+        except sqlite3.Error as error:
+            raise StoreError(f"run directory {self.root}: {error}") from None
+        return found
 
     def set_fact(self, key: str, value: Any) -> None:
         """Remember a JSON value under a key: progress, hashes, evaluation results."""

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -8,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.linalg import inv, sqrtm
 
+from harness_adapters import evaluation
 from harness_adapters.evaluation.statistics import (
-    Interval,
     clustered_mean,
     discordance,
     mcnemar_exact,
@@ -133,10 +134,67 @@ def test_no_difference_anywhere_is_not_certainty() -> None:
     assert more_clusters_to_settle(estimate) is None
 
 
+def test_clusters_that_each_cancel_out_are_not_certainty() -> None:
+    """Two attempts per task, one won and one lost: every task's sum is 0, yet little is known."""
+    estimate = paired_difference([0, 1] * 4, [1, 0] * 4, [i // 2 for i in range(8)])
+    assert estimate.difference == 0
+    assert (estimate.low, estimate.high) == (-wilson(0, 4).high, wilson(0, 4).high)
+
+
+def test_the_result_names_what_is_quoted() -> None:
+    found = evaluation.paired_difference(
+        base=np.array([0, 1, 0, 0]), adapter=[True, True, False, True], cluster="aabc", level=0.9
+    )
+    assert (found.difference, found.n, found.clusters) == (0.5, 4, 3)
+    assert found.interval is not None
+    assert (found.low, found.high) == (found.interval.low, found.interval.high)
+    assert found.bootstrap is None
+    wider = paired_difference([0, 1, 0, 0], [1, 1, 0, 1], "aabc", 0.99)
+    assert wider.low < found.low and found.high <= wider.high
+
+
+def test_the_interval_of_counts_is_not_cut_to_shares() -> None:
+    found = paired_difference([900, 1200, 800], [500, 400, 700], range(3))
+    assert found.difference == pytest.approx(-1300 / 3)
+    assert found.low < -433 < found.high
+
+
+def test_bootstrap_and_analytic_interval_agree() -> None:
+    rng = np.random.default_rng(10)
+    task = np.repeat(np.arange(150), 4)
+    chance = rng.random(150)[task]
+    found = paired_difference(
+        rng.random(600) < chance, rng.random(600) < chance + 0.1, task, bootstrap=True
+    )
+    assert found.bootstrap is not None
+    assert (found.bootstrap.low, found.bootstrap.high) == pytest.approx(
+        (found.low, found.high), abs=0.1 * (found.high - found.low)
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "adapter", "cluster", "level", "message"),
+    [
+        ([1], [1, 0], [0, 1], 0.95, "2 rows of the adapter, 1 of the base"),
+        ([1, 0], [1, 0], [0], 0.95, "2 rows, 1 cluster keys"),
+        ([], [], [], 0.95, "no rows"),
+        ([1, math.nan], [1, 0], [0, 1], 0.95, "finite"),
+        ([1, None], [1, 0], [0, 1], 0.95, "finite"),
+        ([1, 0], [1, 0], [0, 1], 95, "between 0 and 1"),
+    ],
+)
+def test_what_is_no_experiment_is_refused(
+    base: list[float], adapter: list[float], cluster: list[int], level: float, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        paired_difference(base, adapter, cluster, level)
+
+
 def test_one_cluster_gives_no_interval() -> None:
     estimate = paired_difference([0, 0, 1], [1, 1, 1], ["a", "a", "a"])
     assert estimate.interval is None
     assert estimate.bootstrap is None
+    assert (estimate.low, estimate.high) == (-math.inf, math.inf)
     assert minimum_detectable_effect(estimate) is None
 
 
@@ -198,64 +256,64 @@ def test_paired_difference_is_antisymmetric_and_within_bounds(
     assert there.value - 1e-9 <= there.interval.high <= 1
 
 
-def coverage(experiments: int, tasks: int, attempts: int, *, by_task: bool) -> float:
-    """Share of simulated evaluations whose analytic interval holds the true difference.
+def coverage(
+    experiments: int, sizes: Sequence[int], *, by_task: bool = True, gain: float = 0.15
+) -> float:
+    """Share of simulated evaluations whose interval holds the true difference.
 
-    Tasks differ in difficulty and in how much the treatment helps, so attempts at one task are
-    alike; the truth is the mean over all tasks there could be.
+    `sizes`: attempts at each task. Tasks differ in difficulty and in how much the adapter helps, so
+    attempts at one task are alike; the truth is the mean over all tasks there could be.
     """
+
+    def chances(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+        base = rng.beta(0.8, 0.8, count)
+        return base, np.clip(base + rng.normal(gain, 0.3, count), 0, 1)
+
+    base, adapter = chances(np.random.default_rng(7), 2_000_000)
+    truth = float((adapter - base).mean())
     rng = np.random.default_rng(6)
-    truth_rng = np.random.default_rng(7)
-
-    def chances(
-        generator: np.random.Generator, shape: tuple[int, ...]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        base = generator.beta(0.8, 0.8, shape)
-        gain = generator.normal(0.15, 0.3, shape)
-        return base, np.clip(base + gain, 0, 1)
-
-    base, treatment = chances(truth_rng, (2_000_000,))
-    truth = float((treatment - base).mean())
-    base, treatment = chances(rng, (experiments, tasks))
-    draws = (experiments, tasks, attempts)
-    rows = (rng.random(draws) < treatment[..., None]).astype(float)
-    rows -= rng.random(draws) < base[..., None]
-    keys = [t if by_task else (t, a) for t in range(tasks) for a in range(attempts)]
+    task = np.repeat(np.arange(len(sizes)), sizes)
+    keys = task if by_task else np.arange(len(task))
     hits = 0
-    for row in rows.reshape(experiments, -1):
-        interval = fast_interval(row, keys)
-        hits += truth in interval
+    for _ in range(experiments):
+        base, adapter = chances(rng, len(sizes))
+        found = paired_difference(
+            rng.random(len(task)) < base[task],
+            rng.random(len(task)) < adapter[task],
+            keys,
+        )
+        hits += found.low <= truth <= found.high
     return hits / experiments
 
 
-def fast_interval(rows: np.ndarray, keys: list[object]) -> Interval:
-    """The analytic interval without its bootstrap, which would take minutes here."""
-    from harness_adapters.evaluation import statistics as module
-
-    groups = module._groups(rows, keys)  # type: ignore[arg-type]
-    error, degrees = module._cr2(rows - rows.mean(), groups)
-    half = float(stats.t.ppf(0.975, degrees)) * error
-    return Interval(float(rows.mean()) - half, float(rows.mean()) + half)
-
-
-def test_fast_interval_is_the_real_one() -> None:
-    rows = np.random.default_rng(8).integers(-1, 2, 30).astype(float)
-    keys = [i // 3 for i in range(30)]
-    assert clustered_mean(rows.tolist(), keys).interval == fast_interval(rows, list(keys))
-
-
-def test_coverage_quick() -> None:
-    assert 0.92 <= coverage(500, tasks=40, attempts=3, by_task=True) <= 0.98
+def test_coverage_over_ten_thousand_experiments() -> None:
+    assert 0.93 <= coverage(10_000, [4] * 30) <= 0.97
 
 
 def test_ignoring_clusters_covers_too_little() -> None:
-    assert coverage(500, tasks=40, attempts=6, by_task=False) < 0.90
+    assert coverage(1000, [6] * 40, by_task=False) < 0.90
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(("tasks", "attempts"), [(60, 1), (60, 4), (20, 8), (150, 2)])
-def test_coverage(tasks: int, attempts: int) -> None:
-    assert 0.93 <= coverage(4000, tasks, attempts, by_task=True) <= 0.97
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [1] * 150,
+        [4] * 150,
+        [8] * 20,
+        [4] * 8,
+        [8] * 5,
+        [1, 2, 3, 4, 5, 6, 8, 8, 1, 1, 2, 2, 3, 4, 10, 12],
+        [1, 2, 8, 4, 12, 3],
+    ],
+)
+def test_coverage(sizes: list[int]) -> None:
+    assert 0.93 <= coverage(10_000, sizes) <= 0.97
+
+
+@pytest.mark.heavy
+def test_coverage_without_any_effect() -> None:
+    assert 0.93 <= coverage(10_000, [2] * 60, gain=0.0) <= 0.97
 
 
 @pytest.mark.heavy
@@ -263,11 +321,11 @@ def test_coverage_with_unequal_families() -> None:
     """Few clusters of very different sizes, with a shift of their own: the hard case."""
     rng = np.random.default_rng(9)
     sizes = [2, 3, 3, 4, 5, 6, 8, 8, 10, 12, 14, 15]
-    keys: list[object] = [g for g, size in enumerate(sizes) for _ in range(size)]
+    keys = np.repeat(np.arange(len(sizes)), sizes)
     hits = 0
-    for _ in range(4000):
-        shift = np.repeat(rng.normal(0, 0.15, len(sizes)), sizes)
+    for _ in range(10_000):
+        shift = rng.normal(0, 0.15, len(sizes))[keys]
         chance = np.clip(0.5 + shift, 0, 1)
-        rows = (rng.random(len(keys)) < chance).astype(float) - 0.5
-        hits += 0.0 in fast_interval(rows, keys)
-    assert 0.93 <= hits / 4000 <= 0.97
+        found = paired_difference(np.full(len(keys), 0.5), rng.random(len(keys)) < chance, keys)
+        hits += found.low <= 0 <= found.high
+    assert 0.93 <= hits / 10_000 <= 0.97

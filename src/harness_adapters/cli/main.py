@@ -16,12 +16,14 @@ from harness_adapters.cli import (
     guard,
     harness,
     model,
+    publish,
     quickstart,
     report,
     rollout,
     synth,
     tasks,
     train,
+    use,
     warm_start,
 )
 from harness_adapters.errors import HarnessAdaptersError
@@ -47,6 +49,11 @@ app.command("rollout")(rollout.rollout)
 app.command("train")(train.train)
 app.command("eval")(evaluate.evaluate)
 app.command("report")(report.report)
+app.command("card")(publish.card)
+app.command("push")(publish.push)
+app.command("export")(publish.export)
+app.command("use")(use.use)
+app.command("serve")(use.serve)
 
 
 def _version(value: bool) -> None:

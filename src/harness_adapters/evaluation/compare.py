@@ -180,7 +180,7 @@ def _outcomes(pairs: Sequence[Pair]) -> tuple[list[bool], list[bool]]:
 
 def _difference(pairs: Sequence[Pair], cluster: Callable[[Pair], Hashable]) -> Estimate:
     base, treatment = _outcomes(pairs)
-    return paired_difference(base, treatment, [cluster(p) for p in pairs])
+    return paired_difference(base, treatment, [cluster(p) for p in pairs], bootstrap=True)
 
 
 def _discordance(pairs: Sequence[Pair]) -> Discordance:

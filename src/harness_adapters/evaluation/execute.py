@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_adapters.engine import BASE
+from harness_adapters.engine import BASE, Engine
 from harness_adapters.errors import EngineError
 from harness_adapters.evaluation.plan import PlannedSession
+from harness_adapters.evaluation.tally import Tally
 from harness_adapters.progress import Reporter
 from harness_adapters.records import Phase, Rollout
 from harness_adapters.rollout.pool import Pool
@@ -29,6 +31,22 @@ class Arm:
     path: Path | None = None
 
 
+@asynccontextmanager
+async def mounted(engine: Engine, arms: Sequence[Arm]) -> AsyncIterator[None]:
+    """The arms' adapters on an engine; leaving takes them off."""
+    loaded: list[Arm] = []
+    try:
+        for arm in arms:
+            if arm.path is not None:
+                await engine.load_adapter(arm.adapter, arm.path)
+                loaded.append(arm)
+        yield
+    finally:
+        for arm in loaded:
+            with contextlib.suppress(EngineError):  # a dead engine holds nothing
+                await engine.unload_adapter(arm.adapter)
+
+
 async def execute(
     planned: Sequence[PlannedSession],
     *,
@@ -40,10 +58,15 @@ async def execute(
     store: Store,
     concurrency: int,
     reporter: Reporter,
+    tally: Tally | None = None,
 ) -> list[Rollout]:
-    """Run what is planned, keep each rollout in the store, return them in the plan's order."""
+    """Run what is planned, keep each rollout in the store, return them in the plan's order.
+
+    The arms' adapters must be mounted. `tally` knows what was played before.
+    """
     by_label = {arm.label: arm for arm in arms}
     by_id = {task.id: task for task in tasks}
+    tally = tally or Tally([arm.label for arm in arms])
     plans = [
         SessionPlan(
             task=by_id[session.task],
@@ -59,21 +82,9 @@ async def execute(
         )
         for session in planned
     ]
-    solved: dict[str, list[bool]] = {arm.label: [] for arm in arms}
 
     def note(rollout: Rollout) -> None:
-        if rollout.correct is not None:
-            solved[rollout.arm].append(rollout.correct)
-        shares = (f"{k} {sum(v) / len(v):.0%}" for k, v in solved.items() if v)
-        reporter.advance(1, ", ".join(shares))
+        tally.add([rollout])
+        reporter.advance(1, tally.line(rollout.harness))
 
-    mounted = [arm for arm in arms if arm.path is not None]
-    try:
-        for arm in mounted:
-            assert arm.path is not None
-            await stack.engine.load_adapter(arm.adapter, arm.path)
-        return await Pool(stack.runner, concurrency, store.add).run(plans, note)
-    finally:
-        for arm in mounted:
-            with contextlib.suppress(EngineError):  # a dead engine holds nothing
-                await stack.engine.unload_adapter(arm.adapter)
+    return await Pool(stack.runner, concurrency, store.add, stack.share).run(plans, note)

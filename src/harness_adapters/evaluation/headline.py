@@ -7,20 +7,36 @@ from harness_adapters.evaluation.statistics import Interval
 
 
 def headline(
-    comparison: Comparison, *, sessions: int | None = None, minutes: float | None = None
+    comparison: Comparison,
+    *,
+    name: str | None = None,
+    sessions: int | None = None,
+    minutes: float | None = None,
+    cost: str = "",
 ) -> str:
-    """One sentence to quote. `sessions` and `minutes` of the whole run replace the evaluation's."""
+    """One sentence to quote. `sessions` and `minutes` of the whole run replace the evaluation's.
+
+    It begins with `name`, else the treatment's label, and ends with `cost` where that is known.
+    """
     c = comparison
     interval = c.by_task.interval
     difference = f"{_points(c.by_task.value)}{_bracket(interval)} points"
     count = c.sessions if sessions is None else sessions
     time = c.minutes if minutes is None else minutes
+    change = f"{c.base_rate.value:.0%} -> {c.treatment_rate.value:.0%}"
     return (
-        f"{c.treatment}: {c.base_rate.value:.0%} -> {c.treatment_rate.value:.0%}, {difference} "
+        f"{name or c.treatment}: {change}, {difference} "
         f"pass@1 on {c.tasks} held-out {_plural(c.tasks, 'task')}{_kind(c)}{_doubt(c)}, "
         f"{_calls_phrase(c.calls)}, {count:,} {_plural(count, 'session')}, "
-        f"{_minutes(time)}"
+        f"{_minutes(time)}{f', {cost}' if cost else ''}"
     )
+
+
+def points(comparison: Comparison | None) -> str:
+    """`+10 [3, 17]`: a difference alone; a dash where there is none."""
+    if comparison is None:
+        return "-"
+    return f"{_points(comparison.by_task.value)}{_bracket(comparison.by_task.interval)}"
 
 
 def apart(comparison: Comparison) -> str:

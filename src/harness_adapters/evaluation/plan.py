@@ -1,4 +1,4 @@
-"""What a paired evaluation will run, in which order; and the check that its tasks are held out.
+"""What a paired evaluation will run, in which order.
 
 Nothing runs here. Both arms meet the same tasks with the same attempt seeds, next to each other in
 time: a machine that slows down, a cache that warms up, an engine that degrades then touch both.
@@ -11,10 +11,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness_adapters.errors import TaskError
 from harness_adapters.records import Phase, Rollout
-from harness_adapters.tasks.dataset import instance_hash
-from harness_adapters.tasks.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +79,3 @@ def attempt_seed(seed: int, task: str, attempt: int) -> int:
     """Sampling seed in [0, 2^31) of one attempt at one task, the same for every arm."""
     digest = hashlib.sha256(f"{seed}/{task}/{attempt}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1
-
-
-def check_held_out(train: Sequence[Task], validation: Sequence[Task], test: Sequence[Task]) -> None:
-    """Raise TaskError where a test or validation task is also met in an earlier split.
-
-    Compares ids and contents: a result on tasks that training saw can't be quoted.
-    """
-    seen: dict[str, tuple[str, str]] = {}
-    for split, tasks in (("train", train), ("validation", validation), ("test", test)):
-        fresh: dict[str, tuple[str, str]] = {}
-        for task in tasks:
-            for key in (f"id {task.id}", instance_hash(task)):
-                if key in seen:
-                    other_split, other = seen[key]
-                    raise TaskError(
-                        f"{split} task {task.id} is not held out: the {other_split} task {other} "
-                        "has the same id or content; remove one of them from its split"
-                    )
-                fresh[key] = (split, task.id)
-        seen |= fresh

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -27,6 +27,9 @@ from scipy import stats
 
 RESAMPLES = 10_000
 """Bootstrap draws; the percentile's own error is then about 1% of the interval's width."""
+
+_NO_SPREAD = 1e-12
+"""A standard error below this is rounding: the clusters' means don't differ."""
 
 _Rows = npt.NDArray[np.float64]
 
@@ -63,6 +66,26 @@ class Estimate:
     rows: int
     clusters: int
 
+    @property
+    def difference(self) -> float:
+        """`value`, by its name in a paired comparison."""
+        return self.value
+
+    @property
+    def low(self) -> float:
+        """Lower end of the analytic interval; -inf where nothing is known of the spread."""
+        return -math.inf if self.interval is None else self.interval.low
+
+    @property
+    def high(self) -> float:
+        """Upper end of the analytic interval; inf where nothing is known of the spread."""
+        return math.inf if self.interval is None else self.interval.high
+
+    @property
+    def n(self) -> int:
+        """Pairs that it is made of."""
+        return self.rows
+
 
 @dataclass(frozen=True, slots=True)
 class Discordance:
@@ -97,10 +120,16 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
 
 
 def clustered_mean(
-    rows: Sequence[float], clusters: Sequence[Hashable], *, level: float = 0.95, seed: int = 0
+    rows: Sequence[float] | _Rows,
+    clusters: Sequence[Hashable],
+    *,
+    level: float = 0.95,
+    bootstrap: bool = True,
+    seed: int = 0,
 ) -> Estimate:
     """Mean of rows with intervals that know which rows belong together."""
-    values = np.asarray(rows, dtype=np.float64)
+    _check_level(level)
+    values = _numbers(rows)
     groups = _groups(values, clusters)
     mean = float(values.mean())
     error, degrees = _cr2(values - mean, groups)
@@ -109,38 +138,50 @@ def clustered_mean(
     if len(sizes) < 2:
         return Estimate(mean, math.nan, 0.0, None, None, len(values), len(sizes))
     half = float(stats.t.ppf(0.5 + level / 2, degrees)) * error
-    weights = _draws(len(sizes), seed)
-    bootstrap = _percentiles((weights @ sums) / (weights @ sizes), level)
+    drawn = None
+    if bootstrap:
+        weights = _draws(len(sizes), seed)
+        drawn = _percentiles((weights @ sums) / (weights @ sizes), level)
     analytic = Interval(mean - half, mean + half)
-    return Estimate(mean, error, degrees, analytic, bootstrap, len(values), len(sizes))
+    return Estimate(mean, error, degrees, analytic, drawn, len(values), len(sizes))
 
 
 def paired_difference(
     base: Sequence[float],
-    treatment: Sequence[float],
-    clusters: Sequence[Hashable],
-    *,
+    adapter: Sequence[float],
+    cluster: Sequence[Hashable],
     level: float = 0.95,
+    *,
+    bootstrap: bool = False,
     seed: int = 0,
 ) -> Estimate:
-    """Mean of treatment - base over pairs of outcomes in [0, 1], clustered.
+    """Mean of adapter - base over pairs; those with the same `cluster` key belong together.
 
-    Where all pairs differ by the same amount the sandwich would claim certainty; then the interval
-    is what Wilson's bound allows for a difference that none of the clusters showed.
+    Three sequences of equal length; a cluster is a task with its attempts. `difference`, `low`,
+    `high`, `n` and `clusters` of the result are what is quoted; `bootstrap` draws the second
+    interval, too.
+
+    Outcomes that all lie in [0, 1] give an interval within [-1, 1]. Where their clusters show no
+    spread at all the sandwich would claim certainty; then the interval is what Wilson's bound
+    allows for a difference that none of the clusters showed.
+
+    Raises ValueError for unequal lengths, nothing at all, values that are not finite numbers, and a
+    level outside of (0, 1).
     """
-    rows = _paired(treatment, base)
-    estimate = clustered_mean(rows.tolist(), clusters, level=level, seed=seed)
-    if estimate.interval is None:
+    rows = _paired(adapter, base)
+    estimate = clustered_mean(rows, cluster, level=level, bootstrap=bootstrap, seed=seed)
+    if estimate.interval is None or not (_shares(base) and _shares(adapter)):
         return estimate
-    interval, bootstrap = estimate.interval, estimate.bootstrap
-    if float(np.ptp(rows)) == 0.0:
+    interval, drawn = estimate.interval, estimate.bootstrap
+    if estimate.standard_error < _NO_SPREAD:
         unseen = wilson(0, estimate.clusters, level).high
-        interval = bootstrap = Interval(estimate.value - unseen, estimate.value + unseen)
-    assert bootstrap is not None
-    return Estimate(
-        estimate.value, estimate.standard_error, estimate.degrees_of_freedom,
-        interval.clipped(-1, 1), bootstrap.clipped(-1, 1), estimate.rows, estimate.clusters,
-    )  # fmt: skip
+        interval = Interval(estimate.value - unseen, estimate.value + unseen)
+        drawn = interval if bootstrap else None
+    return replace(
+        estimate,
+        interval=interval.clipped(-1.0, 1.0),
+        bootstrap=None if drawn is None else drawn.clipped(-1.0, 1.0),
+    )
 
 
 def paired_ratio(
@@ -156,7 +197,8 @@ def paired_ratio(
     The analytic interval is the delta method's on the logarithm (rows t/mean(t) - b/mean(b)); it is
     None where the treatment's mean is 0.
     """
-    b, t = np.asarray(base, dtype=np.float64), np.asarray(treatment, dtype=np.float64)
+    _check_level(level)
+    b, t = _numbers(base), _numbers(treatment)
     _paired(t, b)
     groups = _groups(b, clusters)
     count = int(groups.max()) + 1
@@ -230,10 +272,27 @@ def _quantiles(power: float, level: float, degrees: float) -> float:
     return float(stats.t.ppf(0.5 + level / 2, degrees) + stats.t.ppf(power, degrees))
 
 
-def _paired(treatment: Sequence[float] | _Rows, base: Sequence[float] | _Rows) -> _Rows:
-    if len(treatment) != len(base):
-        raise ValueError(f"{len(treatment)} rows of the treatment, {len(base)} of the base")
-    return np.asarray(treatment, dtype=np.float64) - np.asarray(base, dtype=np.float64)
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"level {level}: an interval's level lies between 0 and 1, such as 0.95")
+
+
+def _numbers(rows: Sequence[float] | _Rows) -> _Rows:
+    values = np.asarray(rows, dtype=np.float64)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError("rows must be one finite number each: leave pairs without an outcome out")
+    return values
+
+
+def _shares(values: Sequence[float]) -> bool:
+    array = _numbers(values)
+    return bool(((array >= 0) & (array <= 1)).all())
+
+
+def _paired(adapter: Sequence[float] | _Rows, base: Sequence[float] | _Rows) -> _Rows:
+    if len(adapter) != len(base):
+        raise ValueError(f"{len(adapter)} rows of the adapter, {len(base)} of the base")
+    return _numbers(adapter) - _numbers(base)
 
 
 def _groups(rows: _Rows, clusters: Sequence[Hashable]) -> npt.NDArray[np.int64]:
@@ -255,8 +314,11 @@ def _cr2(residuals: _Rows, groups: npt.NDArray[np.int64]) -> tuple[float, float]
     scale = 1.0 / (total * np.sqrt(1.0 - sizes / total))
     sums = np.bincount(groups, weights=residuals)
     error = float(np.sqrt(((scale * sums) ** 2).sum()))
-    moments = np.diag(scale**2 * sizes) - np.outer(scale * sizes, scale * sizes) / total
-    return error, float(np.trace(moments) ** 2 / (moments**2).sum())
+    # Trace and Frobenius norm of diag(own) - outer(across, across), without the matrix.
+    own, across = scale**2 * sizes, scale * sizes / math.sqrt(total)
+    trace = own.sum() - (across**2).sum()
+    norm = (own**2).sum() - 2 * (own * across**2).sum() + (across**2).sum() ** 2
+    return error, float(trace**2 / norm)
 
 
 @lru_cache(maxsize=8)

@@ -68,6 +68,7 @@ class Listener:
         self._reply_to = reply_to
         self._count_of = count_of
         self._keepalive_seconds = keepalive_seconds
+        self.models = ["model"]
         app = Starlette(
             routes=[
                 Route("/v1/chat/completions", self._completions, methods=["POST"]),
@@ -138,8 +139,11 @@ class Listener:
         return await _answered(request, spoken, start)
 
     async def _models(self, request: Request) -> Response:
-        model = {"id": "model", "object": "model", "created": 0, "owned_by": "gateway"}
-        return JSONResponse({"object": "list", "data": [model]})
+        models = [
+            {"id": name, "object": "model", "created": 0, "owned_by": "gateway"}
+            for name in self.models
+        ]
+        return JSONResponse({"object": "list", "data": models})
 
 
 class _Reply(Response):

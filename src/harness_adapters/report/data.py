@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
+from harness_adapters.config import PriceSettings
 from harness_adapters.evaluation.compare import (
     Comparison,
     Selection,
@@ -17,10 +20,12 @@ from harness_adapters.evaluation.compare import (
     select,
     summarise,
 )
+from harness_adapters.evaluation.cost import Ledger, ledger, money
+from harness_adapters.evaluation.matrix import Matrix, MatrixPlan, matrix_of
 from harness_adapters.evaluation.results import Rate
 from harness_adapters.records import Phase, Rollout
 from harness_adapters.report.charts import ArmRate
-from harness_adapters.store import Store
+from harness_adapters.store import Store, Usage
 
 BASE, RAW, ORACLE = "base", "raw", "oracle"
 
@@ -38,10 +43,14 @@ class Evaluation:
     """Arm -> name of the adapter that plays it."""
     temperature: float | None = None
     tasks: frozenset[str] | None = None
+    harness: str | None = None
+    """In an evaluation of several harnesses: the one that is shown first."""
+    unseen_families: frozenset[str] | None = None
+    """None: what the dataset says."""
 
     def test_sessions(self, rollouts: list[Rollout]) -> list[Rollout]:
         """The test sessions on its tasks, of any arm."""
-        test = (r for r in rollouts if r.phase is Phase.TEST)
+        test = (r for r in rollouts if r.phase is Phase.TEST and self.harness in (None, r.harness))
         return [r for r in test if self.tasks is None or r.task in self.tasks]
 
 
@@ -96,6 +105,25 @@ class RunData:
     warm: WarmStart | None
     verdicts: Counter[tuple[str, str, str]]
     """(decision, rule, goal) -> calls, of all calls that the guard didn't simply allow."""
+    matrix: Matrix | None
+    """Where several adapters or harnesses are evaluated."""
+    usage: dict[str, Usage]
+    """Rollout id -> what it took of the engine."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What it all took, by the prices in the settings."""
+        try:
+            price = PriceSettings.model_validate(self.settings.get("price") or {})
+        except ValidationError:
+            price = PriceSettings()
+        return ledger(
+            self.rollouts,
+            self.usage,
+            price,
+            seconds=60 * self.minutes,
+            comparison=self.comparison,
+        )
 
     @property
     def treatment(self) -> str:
@@ -154,7 +182,15 @@ class RunData:
     def headline(self) -> str:
         """The sentence on top: the result, or how far the run has come."""
         if self.comparison is not None:
-            return headline(self.comparison, sessions=self.sessions, minutes=self.minutes)
+            dollars = self.ledger.total.dollars
+            harness = self.evaluation.harness
+            return headline(
+                self.comparison,
+                name=f"{self.treatment} in {harness}" if harness else None,
+                sessions=self.sessions,
+                minutes=self.minutes,
+                cost="" if dollars is None else money(dollars),
+            )
         if self.validations:
             first, last = self.validations[0], self.validations[-1]
             now = f"validation {first['validation/pass_rate']:.0%}"
@@ -185,7 +221,11 @@ def read_run(root: Path) -> RunData:
             evaluation.test_sessions(rollouts),
             base=evaluation.base,
             treatment=evaluation.treatment,
-            unseen_families=dataset.get("unseen_families") or (),
+            unseen_families=(
+                evaluation.unseen_families
+                if evaluation.unseen_families is not None
+                else dataset.get("unseen_families") or ()
+            ),
             played=evaluation.played,
             temperature=evaluation.temperature,
         )
@@ -210,9 +250,15 @@ def read_run(root: Path) -> RunData:
             raw=_raw(evaluation, rollouts, selection),
             warm=warm,
             verdicts=store.verdicts(),
+            matrix=_matrix(store.fact("matrix"), rollouts),
+            usage=store.usage(),
         )
     finally:
         store.close()
+
+
+def _matrix(fact: Any, rollouts: list[Rollout]) -> Matrix | None:
+    return matrix_of(MatrixPlan.from_fact(fact), rollouts) if isinstance(fact, dict) else None
 
 
 def _table(value: Any) -> dict[str, Any]:
@@ -228,6 +274,10 @@ def _evaluation(fact: Any, rollouts: list[Rollout], harness: str) -> Evaluation:
             played={str(arm): str(adapter) for arm, adapter in fact["played"].items()},
             temperature=float(fact["temperature"]),
             tasks=frozenset(map(str, fact["tasks"])),
+            harness=fact.get("harness"),
+            unseen_families=(
+                frozenset(fact["unseen_families"]) if "unseen_families" in fact else None
+            ),
         )
     arms = Counter(r.arm for r in rollouts if r.phase is Phase.TEST)
     for known in (RAW, BASE, ORACLE):

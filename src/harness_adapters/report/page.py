@@ -18,11 +18,12 @@ from pathlib import Path
 from harness_adapters.evaluation.compare import plain, to_json
 from harness_adapters.evaluation.headline import apart
 from harness_adapters.records import Phase
-from harness_adapters.report import paired, provenance, sections
+from harness_adapters.report import costs, paired, provenance, sections, transfer
 from harness_adapters.report.charts import dumbbells, pair_grid, rates
 from harness_adapters.report.conduct import as_json, conduct
 from harness_adapters.report.data import RunData, read_run
 from harness_adapters.report.embed import Embedded, embed
+from harness_adapters.report.png import png
 from harness_adapters.report.svg import WIDE, safe, standalone
 from harness_adapters.report.training_charts import training_charts, warm_start_chart
 from harness_adapters.store import Store
@@ -32,10 +33,11 @@ _ARMS_KEY = (("base", "fill-base"), ("adapter", "fill-treatment"))
 _PAIRS_KEY = tuple((name, f"pair {outcome}") for outcome, name in paired.OUTCOMES.items())
 
 
-def write_report(run_dir: Path) -> Path:
-    """Write `report/index.html`, `report/plots/*.svg` and `report/results.json`; the page's path.
+def write_report(run_dir: Path, *, pngs: bool = False) -> Path:
+    """Write `report/index.html`, `report/plots/*` and `report/results.json`; the page's path.
 
-    Works on a run that isn't finished. Raises StoreError where `run_dir` isn't a run directory.
+    Every plot is a file as SVG and, with `pngs` (slow), as PNG. Works on a run that isn't finished.
+    Raises StoreError where `run_dir` isn't a run directory.
     """
     run = read_run(run_dir)
     store = Store.existing(run_dir)
@@ -47,16 +49,22 @@ def write_report(run_dir: Path) -> Path:
     folder = run_dir / "report"
     plots = folder / "plots"
     plots.mkdir(parents=True, exist_ok=True)
-    for stale in plots.glob("*.svg"):
-        stale.unlink()
-    for name, (svg, key) in _result_plots(run).items():
-        (plots / f"{name}.svg").write_text(standalone(svg, key), "utf-8")
-    for name, svg in (charts | ({"warm-start-loss": warm} if warm else {})).items():
-        (plots / f"{name}.svg").write_text(standalone(svg), "utf-8")
+    _write_plots(run, charts | ({"warm-start-loss": warm} if warm else {}), plots, pngs=pngs)
     _replace(folder / "results.json", json.dumps(plain(_results(run)), indent=2) + "\n")
     page = folder / "index.html"
     _replace(page, _html(run, charts, warm, sessions))
     return page
+
+
+def _write_plots(run: RunData, charts: dict[str, str], plots: Path, *, pngs: bool) -> None:
+    for stale in (*plots.glob("*.svg"), *plots.glob("*.png")):
+        stale.unlink()
+    drawn = {name: standalone(svg, key) for name, (svg, key) in _result_plots(run).items()}
+    drawn |= {name: standalone(svg) for name, svg in charts.items()}
+    for name, svg in drawn.items():
+        (plots / f"{name}.svg").write_text(svg, "utf-8")
+        if pngs:
+            (plots / f"{name}.png").write_bytes(png(svg))
 
 
 def _html(run: RunData, charts: dict[str, str], warm: str, sessions: Embedded) -> str:
@@ -72,8 +80,10 @@ def _html(run: RunData, charts: dict[str, str], warm: str, sessions: Embedded) -
         paired.task_by_task(run, c, sessions.places) if c else "",
         paired.tool_calls(run, c) if c else "",
         paired.unseen_families(run, c, sessions.places) if c else "",
+        transfer.transfer(run.matrix) if run.matrix else "",
         sections.training(run, charts, warm),
         conduct(run),
+        costs.cost(run.ledger) if run.rollouts else "",
         _replay(sessions),
         provenance.endings(run) if run.rollouts else "",
         provenance.provenance(run),
@@ -106,7 +116,7 @@ def _html(run: RunData, charts: dict[str, str], warm: str, sessions: Embedded) -
 {"".join(parts)}
 </main>
 <footer>Rebuilt from the run directory by <code>harness-adapters report</code>. The plots lie beside
-this page as SVG files, all figures in <code>results.json</code>.</footer>
+this page as SVG and PNG files, all figures in <code>results.json</code>.</footer>
 <script type="application/json" id="sessions-index">{sessions.index}</script>
 {data}
 <script>{script}</script>
@@ -126,8 +136,10 @@ def _links(parts: list[str]) -> str:
         "tasks": "Tasks",
         "calls": "Tool calls",
         "unseen": "Unseen families",
+        "transfer": "Transfer",
         "training": "Training",
         "guard": "Guard",
+        "cost": "Cost",
         "sessions": "Sessions",
         "excluded": "Excluded",
         "made": "How it was made",
@@ -176,6 +188,10 @@ def _finished(run: RunData) -> str:
 def _result_plots(run: RunData) -> dict[str, tuple[str, tuple[tuple[str, str], ...]]]:
     """Name -> drawing and the key of its colours."""
     plots = {"result": (rates(run.arms, WIDE), _NO_KEY)} if run.arms else {}
+    if run.matrix is not None:
+        plots["transfer"] = (transfer.harness_map(run.matrix, WIDE), _NO_KEY)
+        if run.matrix.domains():
+            plots["domains"] = (transfer.domain_map(run.matrix, WIDE), _NO_KEY)
     if (c := run.comparison) is None:
         return plots
     plots["calls"] = (paired.calls_histogram(run, c, WIDE), _ARMS_KEY)
@@ -200,6 +216,8 @@ def _results(run: RunData) -> dict[str, object]:
         "unseen_families": sorted(run.selection.unseen_families),
         "raw": None if run.raw is None else asdict(run.raw),
         "warm_start": None if run.warm is None else asdict(run.warm),
+        "matrix": None if run.matrix is None else asdict(run.matrix),
+        "cost": asdict(run.ledger),
         "sessions": run.sessions,
         "sessions_by_phase": run.phases,
         "minutes": run.minutes,

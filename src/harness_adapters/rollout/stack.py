@@ -72,12 +72,16 @@ def make_stack(
     model_dir: Path,
     *,
     run_dir: Path,
+    audit: str = "audit.jsonl",
     share: Share | None = None,
 ) -> Stack:
-    """All that sessions need besides an engine that is already there."""
+    """All that sessions need besides an engine that is already there.
+
+    `audit` names the log in `run_dir`: stacks that play at once can't share a chain.
+    """
     harness = get_harness(settings.harness.name)
     chat = load_chat_format(model_dir, settings.model.trust_remote_code)
-    runner = make_runner(engine, chat, harness, settings, run_dir / "audit.jsonl")
+    runner = make_runner(engine, chat, harness, settings, run_dir / audit)
     return Stack(engine, chat, harness, runner, share)
 
 

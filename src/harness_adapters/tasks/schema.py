@@ -2,8 +2,9 @@
 
 Field names and defaults are Harbor's. What this project can't honour (images, GPUs, a network,
 several steps, users, …) is refused by name instead of being ignored: a task that runs without what
-it asked for gives wrong rewards. Harbor leaves `[metadata]` free; five keys of it are ours:
-`family`, `level`, `seed`, `split`, `guard`.
+it asked for gives wrong rewards. Harbor leaves `[metadata]` free; seven keys of it are ours:
+`family`, `level`, `seed`, `split`, `guard`, and where a task was made from a recorded session its
+`source` and `session`.
 """
 
 from __future__ import annotations
@@ -91,11 +92,18 @@ class _Metadata(BaseModel):
     level: int | None = Field(default=None, ge=1)
     seed: int = 0
     split: Literal["train", "validation", "test"] = "test"
+    source: str = ""
+    session: str = ""
 
     @property
     def level_or_difficulty(self) -> int:
         """`level`, else Harbor's difficulty as a number: easy 1, medium 2, hard 3, other 1."""
         return self.level or _DIFFICULTY.get(self.difficulty.lower(), 1)
+
+    @property
+    def source_session(self) -> str:
+        """The recorded session with its source; empty where the task was not made from one."""
+        return f"{self.source}/{self.session}" if self.session else ""
 
 
 class _Agent(_Table):

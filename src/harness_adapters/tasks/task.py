@@ -75,6 +75,8 @@ class Task:
     """From `solution/oracle.json`; empty where the task has only a `solve.sh`."""
     guard: TaskGuard = field(default_factory=TaskGuard)
     """What it adds to the guard's policy."""
+    session: str = ""
+    """The recorded session that the task was made from; never in two splits."""
 
     @property
     def kind(self) -> str:
@@ -138,6 +140,7 @@ def load_task(root: Path) -> Task:
         memory_mb=config.environment.memory_mb,
         oracle=_read_oracle(root / "solution" / "oracle.json"),
         guard=metadata.guard,
+        session=metadata.source_session,
     )
 
 

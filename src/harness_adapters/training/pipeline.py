@@ -16,11 +16,13 @@ from harness_adapters.engine.canary import Pair, canary
 from harness_adapters.engine.embedded import resolve_model
 from harness_adapters.errors import LearnerError, ModelError, StoreError, TaskError
 from harness_adapters.evaluation.compare import Comparison, compare, matching
-from harness_adapters.evaluation.execute import Arm, execute
-from harness_adapters.evaluation.plan import PairedPlan, PlannedSession, check_held_out
+from harness_adapters.evaluation.execute import Arm, execute, mounted
+from harness_adapters.evaluation.held_out import check_held_out
+from harness_adapters.evaluation.plan import PairedPlan, PlannedSession
+from harness_adapters.evaluation.tally import Tally
 from harness_adapters.learner.client import LearnerClient
 from harness_adapters.progress import Reporter
-from harness_adapters.records import Phase
+from harness_adapters.records import Phase, Rollout
 from harness_adapters.rollout.demonstrations import spread
 from harness_adapters.rollout.stack import Stack, open_stack
 from harness_adapters.tasks import Split, Task
@@ -125,7 +127,7 @@ async def evaluate_raw(run: Run, reporter: Reporter) -> None:
     seen = [task for task in run.tasks(Split.TEST) if task.family in trained]
     tasks = spread(seen, run.settings.eval.raw_tasks)
     arm = Arm("raw")
-    if not _missing(run, tasks, [arm], attempts=1):
+    if not _missing(run, tasks, [arm], attempts=1)[1]:
         return
     async with open_stack(run.settings, Path(raw), run_dir=run.root, reporter=reporter) as stack:
         await _play(run, stack, tasks, [arm], attempts=1, reporter=reporter)
@@ -233,8 +235,8 @@ async def _evaluate(run: Run, stack: Stack, arm: Arm, reporter: Reporter) -> Com
 
 def _missing(
     run: Run, tasks: Sequence[Task], arms: Sequence[Arm], *, attempts: int
-) -> list[PlannedSession]:
-    """Sessions of these arms on these tasks that the store lacks, in the plan's order."""
+) -> tuple[list[Rollout], list[PlannedSession]]:
+    """Sessions of these arms on these tasks: those played, and those to play in order."""
     plan = PairedPlan(
         tasks=[task.id for task in tasks],
         arms=[arm.label for arm in arms],
@@ -246,7 +248,8 @@ def _missing(
         {arm.label: arm.adapter for arm in arms},
         run.settings.eval.temperature,
     )
-    return plan.missing(done)
+    wanted = set(plan.tasks)
+    return [r for r in done if r.task in wanted], plan.missing(done)
 
 
 async def _play(
@@ -259,21 +262,25 @@ async def _play(
     reporter: Reporter,
 ) -> None:
     """Play what the store lacks of these arms on these tasks."""
-    todo = _missing(run, tasks, arms, attempts=attempts)
+    done, todo = _missing(run, tasks, arms, attempts=attempts)
     names = " and ".join(arm.label for arm in arms)
     reporter.phase(f"held-out tasks, played by {names}", len(todo))
+    tally = Tally([arm.label for arm in arms])
+    tally.add(done)
     with run.timed("evaluation"):
-        await execute(
-            todo,
-            arms=arms,
-            tasks=tasks,
-            phase=Phase.TEST,
-            temperature=run.settings.eval.temperature,
-            stack=stack,
-            store=run.store,
-            concurrency=run.settings.concurrency,
-            reporter=reporter,
-        )
+        async with mounted(stack.engine, arms):
+            await execute(
+                todo,
+                arms=arms,
+                tasks=tasks,
+                phase=Phase.TEST,
+                temperature=run.settings.eval.temperature,
+                stack=stack,
+                store=run.store,
+                concurrency=run.settings.concurrency,
+                reporter=reporter,
+                tally=tally,
+            )
 
 
 def _best_arm(run: Run) -> Arm:

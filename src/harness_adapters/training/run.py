@@ -21,7 +21,7 @@ from harness_adapters.paths import data_dir
 from harness_adapters.store import Store
 from harness_adapters.tasks import Dataset, Split, Task, load_dataset, starter
 
-CHANGEABLE = ("concurrency", "engine", "eval", "train.steps")
+CHANGEABLE = ("concurrency", "engine", "eval", "price", "train.steps")
 """Settings that may differ when a run is continued: they don't change what its steps learn."""
 
 
