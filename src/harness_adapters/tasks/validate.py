@@ -106,6 +106,7 @@ async def _oracle_problems(task: Task) -> list[str]:
             workdir=task.workdir,
             timeout=task.verifier_timeout,
             limits=limits,
+            confined=task.confined_modules,
         )
     problem = _expect(1, "the oracle (solve.sh)", verification)
     if problem and result.returncode != 0:
@@ -127,6 +128,7 @@ async def _score(task: Task, files: Workspace) -> Verification:
             workdir=task.workdir,
             timeout=task.verifier_timeout,
             limits=Limits(memory_mb=task.memory_mb),
+            confined=task.confined_modules,
         )
 
 
