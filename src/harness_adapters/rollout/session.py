@@ -193,6 +193,7 @@ class SessionRunner:
                 workdir=task.workdir,
                 timeout=task.verifier_timeout,
                 limits=Limits(memory_mb=task.memory_mb),
+                confined=task.confined_modules,
             )
         timings["verify"] = verification.seconds
         if verification.timed_out:

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 from harness_adapters.errors import SandboxError
@@ -42,6 +43,10 @@ HARDENED_ENV: Mapping[str, str] = {
 """Keeps programs of the verifier from loading code or configuration out of the workspace."""
 
 
+CANDIDATE = "/opt/candidate"
+"""Where the verifier finds what gives it the agent's modules at arm's length."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verification:
     """What a verifier said about one workspace."""
@@ -69,13 +74,17 @@ async def verify(
     env: Mapping[str, str] | None = None,
     limits: Limits | None = None,
     scratch: Path | None = None,
+    confined: Sequence[str] = (),
 ) -> Verification:
     """Run a task's tests on `lowers` below the frozen layer; neither is changed.
 
     `tests` is at /tests, read-only; /logs/verifier takes the reward. No network, no home, nothing
     of the agent's sandbox but its working directory. The reward is read when every process is
-    dead. `env` is the task author's and may override the hardened environment. Raises
-    SandboxError only when the sandbox itself could not run.
+    dead. `env` is the task author's and may override the hardened environment.
+
+    Modules named in `confined` are the agent's: Python tests that import them get stand-ins, and
+    the code runs in a child that sees the working directory and the system alone
+    (`sandbox/candidate`). Raises SandboxError only when the sandbox itself could not run.
     """
     started = time.monotonic()
     uid = sandbox_uid()
@@ -83,11 +92,20 @@ async def verify(
     try:
         await asyncio.to_thread(_prepare, state, tests, uid)
         binds = [Bind(state / "tests", "/tests"), Bind(state / "logs", "/logs/verifier", True)]
+        settings = {**HARDENED_ENV, **(env or {})}
+        if confined:
+            await asyncio.to_thread(_add_candidate, state / "candidate")
+            binds.append(Bind(state / "candidate", CANDIDATE))
+            settings |= {
+                "PYTHONPATH": f"{CANDIDATE}:{settings.get('PYTHONPATH', '')}".rstrip(":"),
+                "CONFINED_MODULES": ",".join(confined),
+                "CONFINED_WORKDIR": workdir,
+            }
         box = BwrapSandbox(
             [*lowers, frozen.layer], workdir, binds=binds, limits=limits, scratch=scratch
         )
         async with box:
-            result = await box.exec(command, env={**HARDENED_ENV, **(env or {})}, timeout=timeout)
+            result = await box.exec(command, env=settings, timeout=timeout)
         score, problem = None, f"the verifier ran longer than {timeout:g} seconds"
         if not result.timed_out:
             try:
@@ -116,3 +134,17 @@ def _prepare(state: Path, tests: Path, uid: int) -> None:
         os.chown(state / "logs", uid, uid)
     except OSError as error:
         raise SandboxError(f"can't prepare a verifier in {state}: {error}") from None
+
+
+def _add_candidate(place: Path) -> None:
+    """Put the stand-ins and the confinement into a directory of the verifier's sandbox."""
+    package = files("harness_adapters")
+    confinement = package / "tasks" / "starter" / "checkers" / "confined.py"
+    try:
+        place.mkdir(mode=0o755)
+        for source in (*(package / "sandbox" / "candidate").iterdir(), confinement):
+            if source.name.endswith(".py") and source.name != "__init__.py":
+                (place / source.name).write_bytes(source.read_bytes())
+                (place / source.name).chmod(0o644)
+    except OSError as error:
+        raise SandboxError(f"can't prepare a verifier in {place}: {error}") from None

@@ -85,6 +85,16 @@ class _Metadata(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
     guard: TaskGuard = TaskGuard()
+    confined_modules: list[str] = Field(default_factory=list[str])
+    """Python modules of the agent's that tests import: they get them at arm's length."""
+
+    @field_validator("confined_modules")
+    @classmethod
+    def _dotted(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if not all(part.isidentifier() for part in name.split(".")):
+                raise ValueError(f"{name!r} is no name of a module")
+        return names
 
     category: str = ""
     difficulty: str = ""

@@ -39,6 +39,7 @@ async def score_files(
             timeout=task.verifier_timeout,
             env=env,
             limits=Limits(memory_mb=task.memory_mb),
+            confined=task.confined_modules,
         )
 
 
@@ -63,6 +64,7 @@ async def score_oracle(
             timeout=task.verifier_timeout,
             env=env,
             limits=limits,
+            confined=task.confined_modules,
         )
     return result, verification
 

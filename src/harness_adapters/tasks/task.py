@@ -73,6 +73,8 @@ class Task:
     memory_mb: int
     oracle: tuple[Action, ...]
     """From `solution/oracle.json`; empty where the task has only a `solve.sh`."""
+    confined_modules: tuple[str, ...] = ()
+    """Modules of the agent's that the tests import, to be run in a confined child."""
     guard: TaskGuard = field(default_factory=TaskGuard)
     """What it adds to the guard's policy."""
     session: str = ""
@@ -139,6 +141,7 @@ def load_task(root: Path) -> Task:
         verifier_timeout=config.verifier.timeout_sec,
         memory_mb=config.environment.memory_mb,
         oracle=_read_oracle(root / "solution" / "oracle.json"),
+        confined_modules=tuple(metadata.confined_modules),
         guard=metadata.guard,
         session=metadata.source_session,
     )
