@@ -6,7 +6,7 @@
 - `turns`: every turn as a row of its own: its whole prompt, its sampled tokens.
 - `merged`: turns merged by exact prefix, row by row.
 - `ours`: every distinct token once.
-- `trl`: TRL's GRPOTrainer with a `rollout_func` that hands over the same sessions, one at a time; of
+- `trl`: TRL's GRPOTrainer with a `rollout_func` that hands over the same sessions, one by one; of
   a session that forks it gets the last row. Left out where `trl` is not installed.
 
 Each way runs alone in a fresh process, one thread. Rewards differ within a task, so every session
