@@ -141,6 +141,8 @@ class TrainSettings(Section):
     """On-policy: sampling waits for the update."""
     token_budget: int = Field(1024, ge=64)
     """Distinct tokens of one micro-batch beyond the shared trunk."""
+    gradient_checkpointing: bool = False
+    """Keep only what enters each layer and compute the rest again in the backward pass."""
     validate_every: int = Field(5, ge=1)
     validation_tasks: int = Field(48, ge=1)
     seed: int = 0

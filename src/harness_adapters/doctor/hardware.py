@@ -119,3 +119,16 @@ def check_accelerator() -> Check:
             Importance.WISHED,
         )
     return Check("GPU", True, "; ".join(result.stdout.strip().splitlines()))
+
+
+def gpu_memory_gib() -> float | None:
+    """Memory of the smallest GPU, None where nvidia-smi is missing or finds none."""
+    if shutil.which("nvidia-smi") is None:
+        return None
+    query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    try:
+        result = subprocess.run(query, capture_output=True, text=True, timeout=20, check=False)
+    except subprocess.TimeoutExpired:
+        return None
+    sizes = [int(line) / 1024 for line in result.stdout.split() if line.isdigit()]
+    return min(sizes, default=None)

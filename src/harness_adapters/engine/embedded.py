@@ -91,10 +91,12 @@ def resolve_model(
     *,
     progress: Progress = lambda _: None,
     trust_remote_code: bool = False,
+    weights: bool = True,
 ) -> Path:
     """A Hugging Face model directory for an embedded name, a directory or a Hub repository.
 
-    A repository's Python files are fetched only with `trust_remote_code`. Raises ModelError when it
+    A repository's Python files are fetched only with `trust_remote_code`, and without `weights`
+    nothing but its configuration and tokenizer is. Raises ModelError when it
     is none of the three or the Hub can't be reached.
     """
     if name_or_path in EMBEDDED:
@@ -112,16 +114,18 @@ def resolve_model(
             f"no model {name_or_path!r}: give an embedded name ({known}), a model directory, "
             "or a Hub repository as owner/name"
         )
-    return _from_hub(name_or_path, progress, python=trust_remote_code)
+    return _from_hub(name_or_path, progress, python=trust_remote_code, weights=weights)
 
 
-def _from_hub(repository: str, progress: Progress, *, python: bool) -> Path:
+def _from_hub(repository: str, progress: Progress, *, python: bool, weights: bool) -> Path:
     import httpx
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     progress(f"fetching {repository} from the Hugging Face Hub")
-    patterns = ["*.json", "*.safetensors", "*.jinja", "*.txt", "*.model"]
+    patterns = ["*.json", "*.jinja", "*.txt", "*.model"]
+    if weights:
+        patterns.append("*.safetensors")
     if python:
         patterns.append("*.py")
     try:

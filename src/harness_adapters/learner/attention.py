@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import torch
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from harness_adapters.learner import flex
 from harness_adapters.learner.tree import Block, Tree
 
 NAME = "harness_adapters_tree"
@@ -175,6 +176,10 @@ def tree_attention(
         kept = count if sliding_window is None else min(count, sliding_window - 1)
         tree.record[layer] = (k[:, count - kept :], v[:, count - kept :])
     trunk_key, trunk_value = tree.trunk.get(layer, (None, None))
+    if tree.flex:
+        trunk = None if trunk_key is None else (trunk_key, trunk_value)
+        out = flex.attend(query[0], k, v, trunk, tree, sliding_window, scale)
+        return out.transpose(0, 1)[None].contiguous(), None
     q = query[0].view(groups, heads // groups, count, size).transpose(1, 2) * scale
     out = _TreeAttention.apply(
         q.contiguous(), k.contiguous(), v.contiguous(), trunk_key, trunk_value, tree, sliding_window

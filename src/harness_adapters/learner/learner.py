@@ -68,6 +68,7 @@ class Learner:
             self._model,
             token_budget=self._settings.token_budget,
             temperature=self._settings.temperature,
+            checkpointing=self._settings.gradient_checkpointing,
         )
         self.step = -1
         """Last step trained; -1 before the first."""

@@ -98,9 +98,12 @@ class SharedForward:
     def _trunk(self, ids: list[int]) -> dict[int, States]:
         """States of every layer, with graph."""
         packed = chain(ids)
-        record: dict[int, States] = {}
-        self._body(packed, Tree(packed, self._dtype, self._device, record=record))
-        return dict(record)
+        tree = Tree(packed, self._dtype, self._device, record={})
+        self._body(packed, tree)
+        # A checkpointed layer runs again in the backward pass: what it then recorded would keep
+        # all its activations alive.
+        record, tree.record = tree.record, None
+        return record or {}
 
     def _branches(
         self, packed: Packed, leaves: dict[int, States], places: Tensor, loss: Loss

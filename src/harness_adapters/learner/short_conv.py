@@ -37,6 +37,8 @@ def follow_trees(model: Any) -> int:
                 continue
             if not all(hasattr(child, part) for part in PARTS):
                 continue
+            if type(child.conv) is not torch.nn.Conv1d:
+                continue  # wrapped by an adapter of its own: left alone, the probe will tell
             count += 1
             if not hasattr(child, "harness_adapters_tree"):
                 child.harness_adapters_tree = None

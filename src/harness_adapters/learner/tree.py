@@ -12,7 +12,7 @@ Shapes: N packed tokens, P trunk tokens.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -55,6 +55,10 @@ class Tree:
     """By layer. Empty: there is no trunk."""
     record: dict[int, States] | None = None
     """Filled with each layer's states when it is not None."""
+    masks: dict[tuple[int | None, int], Any] = field(
+        default_factory=dict[tuple[int | None, int], Any]
+    )
+    """FlexAttention's masks, by window and kept trunk tokens."""
     _blocks: dict[int | None, list[Block]] = field(default_factory=dict[int | None, list[Block]])
     _ancestors: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
 
@@ -62,6 +66,16 @@ class Tree:
     def per_head(self) -> bool:
         """Multiply head by head (CPU, cache-sized) or all heads at once (GPU)."""
         return self.device.type == "cpu"
+
+    @property
+    def flex(self) -> bool:
+        """Attend by FlexAttention: on NVIDIA GPUs."""
+        return self.device.type == "cuda"
+
+    @property
+    def is_chain(self) -> bool:
+        """Every token follows the one before it."""
+        return bool((self.packed.end_N == self.packed.nodes).all())
 
     def blocks(self, window: int | None) -> list[Block]:
         """Attention's plan; with a `window`, a query sees that many positions, its own included."""
