@@ -34,7 +34,8 @@ from harness_adapters.synthesis.journal import (
     SessionRecord,
 )
 from harness_adapters.synthesis.licences import Licences
-from harness_adapters.synthesis.miners import Miner, Refusal
+from harness_adapters.synthesis.miners import Found, Miner, Refusal
+from harness_adapters.synthesis.miners.timeline import Timeline
 from harness_adapters.synthesis.privacy import PrivateError, cleaned
 from harness_adapters.synthesis.reasons import Reason
 from harness_adapters.synthesis.traces.session import Session
@@ -175,20 +176,22 @@ class _Shop:
         return (Reason.CONTAMINATED, f"found {found[:80]!r}") if found else None
 
     async def _candidates(self, session: Session, licence: str) -> AsyncIterator[CandidateRecord]:
-        for miner in self._miners:
-            try:
-                found = await asyncio.to_thread(list, miner(session, licence))
-            except Exception as error:
-                # One odd log must not end the work on thousands; the code says that it is ours.
-                name = getattr(miner, "__name__", type(miner).__name__)
-                detail = f"{name}: {type(error).__name__}: {error}"[:300]
-                yield CandidateRecord("", "", Reason.MINER_FAILED, detail)
-                continue
+        try:
+            found = await asyncio.to_thread(self._mine, session, licence)
+        except Exception as error:
+            # One odd log must not end the work on thousands; the code says that it is ours.
+            detail = f"{type(error).__name__}: {error}"[:300]
+            yield CandidateRecord("", "", Reason.MINER_FAILED, detail)
+        else:
             for one in found:
                 if isinstance(one, Refusal):
                     yield CandidateRecord(one.type, "", one.reason, one.detail)
                 else:
                     yield await self._try(one)
+
+    def _mine(self, session: Session, licence: str) -> list[Found]:
+        line = Timeline(session)
+        return [one for miner in self._miners for one in miner(line, licence)]
 
     async def _try(self, raw: Candidate) -> CandidateRecord:
         record = CandidateRecord(
