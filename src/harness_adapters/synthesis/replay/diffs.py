@@ -44,21 +44,18 @@ def parse_diff(text: str) -> list[FileDiff]:
     left = (0, 0)
     mark = ""
     for line in text.split("\n"):
-        if hunk is not None and left != (0, 0):
-            mark = line[:1] or " "
-            rest = line[1:]
-            if mark in " -":
-                hunk.old.append(rest)
-                left = (left[0] - 1, left[1])
-            if mark in " +":
-                hunk.new.append(rest)
-                left = (left[0], left[1] - 1)
-            if mark in " +-" and min(left) >= 0:
-                continue
         if line.startswith(_NO_END[:12]) and hunk is not None:
             hunk.old_open = hunk.old_open or mark in " -"
             hunk.new_open = hunk.new_open or mark in " +"
-        elif line.startswith("--- "):
+            continue
+        if hunk is not None and left != (0, 0) and (line[:1] or " ") in " +-":
+            mark, rest = line[:1] or " ", line[1:]
+            old, new = int(mark in " -"), int(mark in " +")
+            left = (left[0] - old, left[1] - new)
+            hunk.old += [rest] * old
+            hunk.new += [rest] * new
+            continue
+        if line.startswith("--- "):
             files.append(FileDiff(old_path=_path(line[4:])))
             hunk = None
         elif line.startswith("+++ ") and files:
@@ -82,7 +79,7 @@ def _path(text: str) -> str:
 
 
 def apply_hunks(text: str, hunks: list[Hunk]) -> str | None:
-    """Text after the hunks, or None when one doesn't fit; a shifted hunk is found near its place."""
+    """Text after the hunks, or None when one doesn't fit; shifted ones are sought nearby."""
     crlf = "\r\n" in text
     lines = text.replace("\r\n", "\n").split("\n")
     closed = lines[-1] == ""

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass, field
 
 from harness_adapters.synthesis.traces import values
-from harness_adapters.synthesis.traces.session import ToolCall
+from harness_adapters.synthesis.traces.session import Result, ToolCall
 
-_NUMBERED = re.compile(r"^\s*(\d+)(?:→|\t|\| ?|: ?|[a-z]{2}\|)(.*)$")
+_NUMBERED = re.compile(r"^(?:\d{5}\| |\s*\d+(?:→|\t|\||: |:$|[a-z]{2}\|))(?P<text>.*)$")
+_NUMBER = re.compile(r"\s*(\d+)")
 _TAGGED = re.compile(r"<(content|file)>\n(.*?)\n?</\1>", re.DOTALL)
 _NOTICE = re.compile(
     r"\n*(?:\[(?:Showing lines|\d+ more lines)[^\]]*\]|\((?:End of file|File has more lines)[^)]*\)"
@@ -66,6 +67,39 @@ def shown_by(call: ToolCall) -> Shown | None:
     return Shown(text=text, final=True)
 
 
+_SHELL_HEADER = re.compile(r"\A(?:Chunk ID: |Wall time: |Exit code: )[^\0]*?\nOutput:\n")
+_CAT = re.compile(r"cat\s+(?:--\s+)?(?P<path>[\w./@+-]+|'[^']+'|\"[^\"$`]+\")")
+_SED = re.compile(
+    r"sed\s+-n\s+['\"]?(?P<first>\d+),(?P<last>\d+)p['\"]?\s+(?P<path>[\w./@+-]+|'[^']+')"
+)
+
+
+def shown_by_command(command: str, result: Result | None) -> tuple[str, Shown] | None:
+    """The path and what a command that only shows a file shows of it."""
+    if result is None or result.exit_code not in (0, None) or result.failed or result.truncated:
+        return None
+    line = command.strip()
+    whole = _CAT.fullmatch(line)
+    part = _SED.fullmatch(line)
+    if whole is None and part is None:
+        return None
+    text = result.text
+    inner = values.mapping(values.parse(text)) if text.startswith("{") else {}
+    if isinstance(inner.get("output"), str) and "exit_code" in inner:
+        text = inner["output"]
+    text = _SHELL_HEADER.sub("", text)
+    ended = text.endswith("\n")
+    if whole is not None:
+        return whole["path"].strip("'\""), Shown(text=text, final=ended)
+    assert part is not None
+    lines = text.removesuffix("\n").split("\n") if text else []
+    first, last = int(part["first"]), int(part["last"])
+    path = part["path"].strip("'")
+    if first == 1 and len(lines) < last:
+        return path, Shown(text=text, final=ended)
+    return path, Shown(lines=dict(enumerate(lines, first)))
+
+
 def _numbered(text: str) -> dict[int, str] | None:
     """Lines by number when every line carries one and they count up by one."""
     found: dict[int, str] = {}
@@ -76,10 +110,10 @@ def _numbered(text: str) -> dict[int, str] | None:
         match = _NUMBERED.match(line)
         if match is None:
             return None
-        number = int(match[1])
+        number = int(_NUMBER.match(line)[1])  # type: ignore[index]
         if found and number != next(reversed(found)) + 1:
             return None
-        found[number] = match[2].removesuffix("\r")
+        found[number] = match["text"].removesuffix("\r")
     return found
 
 

@@ -32,8 +32,8 @@ from harness_adapters.synthesis.replay.operations import (
     operations,
 )
 from harness_adapters.synthesis.replay.patches import FilePatch, apply_chunks
-from harness_adapters.synthesis.replay.reads import shown_by
-from harness_adapters.synthesis.replay.shell import shell_change
+from harness_adapters.synthesis.replay.reads import shown_by, shown_by_command
+from harness_adapters.synthesis.replay.shell import scripts_shown, shell_change
 from harness_adapters.synthesis.traces.session import Session, ToolCall, ToolKind
 
 _DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
@@ -63,9 +63,9 @@ class Replay:
         self._events: list[tuple[int, str, Content]] = []
         self._index = 0
         self._doubted_at = -1
-        for self._index, call in enumerate(self.calls):
+        for call in self.calls:
             self._follow(call)
-        self._index = len(self.calls)
+            self._index += 1
 
     def at(self, index: int) -> dict[str, Content]:
         """Files just before call `index`; `len(calls)` gives the end. Absent files are left out."""
@@ -117,11 +117,7 @@ class Replay:
             return
         if current.known and text is not None:
             self.fidelity.add(path, current, text)
-        if certainty is Certainty.INFERRED and current.known:
-            same = current.text is not None and text is not None
-            if same and (current.text or "").rstrip("\n") == (text or "").rstrip("\n"):
-                return
-        if (current.text, current.certainty) == (text, certainty):
+        if current.text == text and current.certainty in (certainty, Certainty.EXACT):
             return
         content = Content(text, certainty)
         self.files[path] = content
@@ -144,7 +140,7 @@ class Replay:
     def _read(self, call: ToolCall) -> None:
         if call.after:
             for state in call.after:
-                self._see(self.resolve(state.path, call.cwd), state.text)
+                self._see_shown(self.resolve(state.path, call.cwd), state.text or "", final=False)
             return
         path = _path_of(call)
         shown = shown_by(call)
@@ -152,9 +148,21 @@ class Replay:
             return
         place = self.resolve(path, call.cwd)
         if shown.text is not None:
-            self._see(place, shown.text, Certainty.EXACT if shown.final else Certainty.INFERRED)
+            self._see_shown(place, shown.text, final=shown.final)
         elif shown.lines:
             self._see_lines(place, shown.lines)
+
+    def _see_shown(self, path: str, text: str, *, final: bool) -> None:
+        """A read shows the whole file; without `final` its last line end may have been dropped."""
+        if text.endswith("\n") or not text:
+            final = True
+        current = self.files.get(path)
+        if not final and current is not None and current.text == text + "\n":
+            text, final = text + "\n", True
+        if not final and not (current is not None and current.text == text):
+            self._see(path, text + "\n", Certainty.INFERRED)
+        else:
+            self._see(path, text)
 
     def _see_lines(self, path: str, lines: dict[int, str]) -> None:
         current = self.files.get(path)
@@ -293,7 +301,9 @@ class Replay:
             code = -1
         known = {path: each.text for path, each in self.files.items() if each.text is not None}
         cwd = self.resolve(call.cwd or self.root)
-        change = shell_change(command, cwd, known, code, root=self.root)
+        self._shell_read(call, command, cwd)
+        ran = command + scripts_shown(result.text if result else "")
+        change = shell_change(command, cwd, known, code, root=self.root, ran=ran)
         if change.loses_all:
             for path in known:
                 self._lose(path)
@@ -312,6 +322,18 @@ class Replay:
         for path in change.deleted:
             if path in self.files:
                 self._put(path, ABSENT)
+
+    def _shell_read(self, call: ToolCall, command: str, cwd: str) -> None:
+        """`cat FILE` and `sed -n A,Bp FILE` show a file, or lines of it."""
+        found = shown_by_command(command, call.result)
+        if found is None:
+            return
+        path, shown = found
+        place = self.resolve(path, cwd)
+        if shown.text is not None:
+            self._see_shown(place, shown.text, final=shown.final)
+        else:
+            self._see_lines(place, shown.lines)
 
     def _count(self, name: str) -> None:
         self.operations[name] += 1

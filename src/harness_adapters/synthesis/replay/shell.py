@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
-from harness_adapters.guard.effects.holes import known
+from harness_adapters.guard.effects.holes import ANY, known
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.shell.run import run_shell
 from harness_adapters.guard.effects.shell.state import PARSER
@@ -30,15 +30,17 @@ _BRANCHES = {
 }
 _QUIET = re.compile(
     r"\b(?:pytest|unittest|go\s+(?:test|build|vet|run)|cargo\s+(?:test|check|build|clippy|run)"
-    r"|(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:test|build|lint|check|typecheck|type-check)\b"
+    r"|(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:test|build|typecheck|type-check)\b"
     r"|bun\s+test|jest|vitest|mocha|tsc|tsgo|eslint|biome\s+(?:check|lint)|ruff\s+check|mypy|pyright"
     r"|node\s+--test|make\s+(?:test|check|lint|build)|dotnet\s+test|mvn|gradle|rspec|phpunit)\b"
 )
-_REWRITES = re.compile(
+_FORMATS = re.compile(
     r"--(?:fix|write|apply)\b|\bgofmt\s+-\w*w|\bgo\s+(?:fmt|generate)\b|\bcargo\s+fmt\b"
     r"|\b(?:black|isort|autopep8|yapf|prettier)\b|\bruff\s+format\b|\bgoimports\b"
-    r"|\b(?:run\s+)?(?:format|lint:fix|fmt)\b|\bmise\s+run\s+fmt\b|\bpre-commit\b"
-    r"|\bgit\s+(?:checkout|switch|restore|reset|stash|pull|merge|rebase|revert|cherry-pick|apply|am"
+    r"|\b(?:format|lint:fix|fmt|pre-commit)\b"
+)
+_REWRITES = re.compile(
+    r"\bgit\s+(?:checkout|switch|restore|reset|stash|pull|merge|rebase|revert|cherry-pick|apply|am"
     r"|clean)\b|\bpatch\s+-|\bperl\s+-\w*i"
 )
 _READ_ONLY_GIT = re.compile(r"\bgit\s+(?:checkout\s+-b|switch\s+-c|stash\s+list)\b")
@@ -57,21 +59,31 @@ class ShellChange:
     doubts: bool = False
     """A program ran that may have changed any file."""
     loses_all: bool = False
-    """A program ran that rewrites files that it isn't told by name: formatters, git."""
+    """git or a patch changed files that the line doesn't name."""
 
 
 def shell_change(
-    command: str, cwd: str, files: Mapping[str, str], exit_code: int | None, *, root: str
+    command: str,
+    cwd: str,
+    files: Mapping[str, str],
+    exit_code: int | None,
+    *,
+    root: str,
+    ran: str = "",
 ) -> ShellChange:
-    """What `command` does in `cwd`, with the text of the `files` that are known."""
+    """What `command` does in `cwd`, with the text of the `files` that are known.
+
+    `ran` is the command with what it is known to have started.
+    """
     change = ShellChange()
-    if _REWRITES.search(_READ_ONLY_GIT.sub("", command)):
+    if _REWRITES.search(_READ_ONLY_GIT.sub("", ran or command)):
         change.loses_all = True
+    formats = bool(_FORMATS.search(ran or command))
     if len(command) > MAX_COMMAND:
         change.doubts = True
         return change
     session = Session(files=dict(files))
-    world = World(Scope(workdir=root), session, None, cwd)
+    world = World(Scope(workdir=root, home=ANY), session, None, cwd)
     try:
         run_shell(world, command)
     except (OutOfBudget, RecursionError):
@@ -99,10 +111,14 @@ def shell_change(
             change.lost |= {path for path in files if path.startswith(below)}
         if effect.kind in (Kind.EXECUTE, Kind.UNRESOLVED) and not effect.deferred:
             change.doubts = True
-    if change.doubts and _QUIET.search(command):
-        change.doubts = False
+    change.doubts = formats or (change.doubts and not _QUIET.search(command))
     change.lost -= change.written.keys()
     return change
+
+
+def scripts_shown(output: str) -> str:
+    """The command lines that a package manager says it runs, as lines after `> `."""
+    return "".join(f"\n{line[2:]}" for line in output[:20_000].split("\n") if line[:2] == "> ")
 
 
 def _shape(command: str) -> tuple[bool, bool]:

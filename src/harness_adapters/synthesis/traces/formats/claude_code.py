@@ -226,6 +226,7 @@ class ClaudeCode:
             ),
             before=before,
             after=after,
+            diffs=_diffs(details),
         )
 
 
@@ -259,3 +260,15 @@ def _states(details: dict[str, Any]) -> tuple[list[FileState], list[FileState]]:
     if path and whole and shown.get("numLines") and isinstance(shown.get("content"), str):
         after.append(FileState(path, shown["content"]))
     return before, after
+
+
+def _diffs(details: dict[str, Any]) -> dict[str, str] | None:
+    """The change as a unified diff, which is given even where the file is left out."""
+    path = values.text(details.get("filePath"))
+    lines: list[str] = []
+    for hunk in values.mappings(details.get("structuredPatch")):
+        numbers = [hunk.get(key) for key in ("oldStart", "oldLines", "newStart", "newLines")]
+        if all(values.integer(number) is not None for number in numbers):
+            lines.append("@@ -{},{} +{},{} @@".format(*numbers))
+            lines += [line for line in values.sequence(hunk.get("lines")) if isinstance(line, str)]
+    return {path: "\n".join(lines) + "\n"} if path and lines else None
