@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from harness_adapters.synthesis.gates.strength import tidy
 from harness_adapters.synthesis.incoming import Incoming, incoming
 from harness_adapters.synthesis.journal import KEPT
 from harness_adapters.synthesis.miners import Refusal
 from harness_adapters.synthesis.miners.all import MINERS
 from harness_adapters.synthesis.miners.timeline import Timeline
+from harness_adapters.synthesis.privacy import cleaned
 from harness_adapters.tasks import Split, load_dataset
 from harness_adapters.tasks.dataset import task_hash
 from harness_adapters.tasks.validate import validate
@@ -46,7 +48,7 @@ def test_the_manifest_is_true() -> None:
 
 def test_the_sessions_still_give_these_tasks() -> None:
     found = {
-        one.id
+        cleaned(tidy(one))[0].id
         for each in incoming([str(EXAMPLES / "sessions")])
         if isinstance(each, Incoming)
         for miner in MINERS

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -42,6 +42,13 @@ from harness_adapters.synthesis.traces.session import Session
 
 _ORDER = {reason: number for number, reason in enumerate(Reason)}
 _INSTRUCTION_SHOWN = 4000
+_RETRIED = {
+    Reason.SANDBOX_FAILED,
+    Reason.NO_WRITER,
+    Reason.GUESS_UNMEASURED,
+    Reason.TOO_SLOW,
+}
+"""What says as much of the machine, or of what was given, as of the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +78,16 @@ async def build(
     work.mkdir(parents=True, exist_ok=True)
     journal = Journal(work / "journal.jsonl")
     done = {record.key: record for record in journal.records()}
-    retried = {Reason.SANDBOX_FAILED, Reason.NO_WRITER, Reason.GUESS_UNMEASURED}
-    finished = {key for key, record in done.items() if record.outcome not in retried}
+    finished = {key for key, record in done.items() if not _again(record)}
     reporter.phase("sessions", None)
     kept = sum(record.outcome == KEPT for record in done.values())
-    shop = _Shop(work, miners, options)
+    known = {
+        one.id: one
+        for record in done.values()
+        for one in record.candidates
+        if one.id and one.reason not in _RETRIED
+    }
+    shop = _Shop(work, miners, options, known)
     async for record in _each(incoming(traces), finished, shop, options.workers):
         journal.add(record)
         kept += record.outcome == KEPT
@@ -118,7 +130,14 @@ def _next(iterator: Iterator[Incoming | Unreadable]) -> Incoming | Unreadable | 
 class _Shop:
     """Works on one session at a time for each worker."""
 
-    def __init__(self, work: Path, miners: Sequence[Miner], options: Options) -> None:
+    def __init__(
+        self,
+        work: Path,
+        miners: Sequence[Miner],
+        options: Options,
+        known: Mapping[str, CandidateRecord],
+    ) -> None:
+        self._known = known
         self._tasks = work / "tasks"
         self._trials = work / "trials"
         self._miners = miners
@@ -213,6 +232,8 @@ class _Shop:
             instruction=one.instruction[:_INSTRUCTION_SHOWN],
             changed=tuple(sorted(one.after)),
         )
+        if one.id in self._known:
+            return self._known[one.id]
         place = self._trials / one.id
         try:
             if place.exists():
@@ -245,6 +266,11 @@ class _Shop:
         place.rename(self._tasks / one.id)
         sign = signature(text_of(one)).tobytes().hex()
         return replace(record, signature=sign, detail=f"{private} private values replaced")
+
+
+def _again(record: SessionRecord) -> bool:
+    """Whether a later run may come to something else."""
+    return record.outcome in _RETRIED or any(one.reason in _RETRIED for one in record.candidates)
 
 
 def _outcome(candidates: Sequence[CandidateRecord]) -> tuple[str, str]:
