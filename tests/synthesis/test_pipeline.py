@@ -17,9 +17,9 @@ from harness_adapters.synthesis.candidate import TaskType
 from harness_adapters.synthesis.explain import write_page
 from harness_adapters.synthesis.licences import Licences, read_licences
 from harness_adapters.synthesis.miners import Found, Refusal
+from harness_adapters.synthesis.miners.timeline import Timeline
 from harness_adapters.synthesis.pipeline import Options, build
 from harness_adapters.synthesis.reasons import Reason
-from harness_adapters.synthesis.traces.session import Session
 from harness_adapters.tasks import load_dataset
 from synthesis.candidates import PROVENANCE, output, repair
 
@@ -49,7 +49,8 @@ class Mine:
     def __init__(self, found: dict[str, list[Found]]) -> None:
         self.found, self.seen = found, []
 
-    def __call__(self, session: Session, licence: str) -> Iterable[Found]:
+    def __call__(self, line: Timeline, licence: str) -> Iterable[Found]:
+        session = line.session
         self.seen.append(session.id)
         for one in self.found.get(session.id, []):
             if isinstance(one, Refusal):
@@ -124,13 +125,13 @@ async def test_without_a_licence_nothing_is_mined(tmp_path: Path) -> None:
 
 
 async def test_a_miner_that_breaks_doesnt_end_the_run(tmp_path: Path) -> None:
-    def broken(session: Session, licence: str) -> Iterable[Found]:
+    def broken(line: Timeline, licence: str) -> Iterable[Found]:
         raise KeyError("odd")
 
     log(tmp_path, "one")
     summary = await build([str(tmp_path)], tmp_path / "o", [broken], LICENSED, Quiet())
     assert summary.funnel() == {"miner_failed": 1}
-    assert "broken: KeyError" in summary.sessions[0].detail
+    assert "KeyError" in summary.sessions[0].detail
 
 
 def test_licences_by_table(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """How hard each task is: sessions counted, topped up where they all ended alike, never repeated."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -31,24 +32,25 @@ def test_buckets(solved: int, sessions: int, bucket: Bucket) -> None:
 async def test_tasks_that_end_alike_are_played_more_often(
     small: Settings, coins: Path, tmp_path: Path
 ) -> None:
+    for name in ("train-2", "train-3", "train-4", "train-5", "validation-1", "test-1"):
+        shutil.rmtree(coins / f"coin-{name}")
     never = coins / "coin-train-0" / "tests" / "test.sh"
     never.write_text("#!/bin/bash\necho 0 > /logs/verifier/reward.txt\n")
     run = open_run(tmp_path / "run", small, resume=False)
-    found = await stratify(run, Quiet(), attempts=2, most=3)
+    found = await stratify(run, Quiet(), attempts=1, most=2)
     by_task = {one.task: one for one in found}
     assert set(by_task) == {task.id for task in run.dataset.tasks}
     hopeless = by_task["coin-train-0"]
-    assert (hopeless.solved, hopeless.sessions, hopeless.bucket) == (0, 3, Bucket.NEVER)
+    assert (hopeless.solved, hopeless.sessions, hopeless.bucket) == (0, 2, Bucket.NEVER)
     assert hopeless.low == 0 and 0.5 < hopeless.high < 1
     for one in found:
-        mixed = 0 < one.solved < one.sessions
-        assert one.sessions == 3 or (one.sessions == 2 and mixed)
+        assert one.sessions == 2  # one session always ends as it ends
         assert (one.harness, one.model) == ("pi", small.model.path)
     tasks = {task.id: task for task in run.dataset.tasks}
     assert hopeless.sha256 == task_hash(tasks["coin-train-0"])
     rows = [json.loads(line) for line in (run.root / "strata.jsonl").read_text().splitlines()]
     assert [row["task"] for row in rows] == [one.task for one in found]
     played = run.store.rollouts(phase=Phase.DIFFICULTY, turns=False)
-    assert await stratify(run, Quiet(), attempts=2, most=3) == found
+    assert await stratify(run, Quiet(), attempts=1, most=2) == found
     assert len(run.store.rollouts(phase=Phase.DIFFICULTY, turns=False)) == len(played)
     run.close()

@@ -20,6 +20,8 @@ _KEY = "HARNESS_ADAPTERS_WRITER_KEY"
 """Environment variable with the endpoint's key, where it wants one."""
 _SECONDS = 120.0
 _TRIES = 3
+_AT_ONCE = 4
+"""Requests on the way: a small server that is asked more at a time answers none in time."""
 
 
 @dataclass(slots=True)
@@ -35,7 +37,7 @@ class Endpoint:
     asked: int = 0
     tokens: int = 0
     """Of all answers that were asked for, prompts included, as the server counts them."""
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def ask(
         self, prompt: str, *, system: str = "", sample: int = 0, max_tokens: int = 2048
@@ -57,14 +59,14 @@ class Endpoint:
         place = self.cache / f"{digest[:32]}.json"
         if place.exists():
             return str(json.loads(place.read_text("utf-8"))["answer"])
-        async with self._lock:
+        async with self._free:
             if self.asked >= self.budget:
                 raise EngineError(
                     f"{self.url}: the budget of {self.budget} answers is spent; raise --budget and "
                     "go on with --resume"
                 )
             self.asked += 1
-        answer = await self._post(body)
+            answer = await self._post(body)
         self.cache.mkdir(parents=True, exist_ok=True)
         partial = place.with_suffix(f".{os.getpid()}.partial")
         partial.write_text(json.dumps({"asked": body, "answer": answer}), "utf-8")

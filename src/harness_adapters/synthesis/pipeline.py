@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -34,13 +34,21 @@ from harness_adapters.synthesis.journal import (
     SessionRecord,
 )
 from harness_adapters.synthesis.licences import Licences
-from harness_adapters.synthesis.miners import Miner, Refusal
+from harness_adapters.synthesis.miners import Found, Miner, Refusal
+from harness_adapters.synthesis.miners.timeline import Timeline
 from harness_adapters.synthesis.privacy import PrivateError, cleaned
 from harness_adapters.synthesis.reasons import Reason
 from harness_adapters.synthesis.traces.session import Session
 
 _ORDER = {reason: number for number, reason in enumerate(Reason)}
 _INSTRUCTION_SHOWN = 4000
+_RETRIED = {
+    Reason.SANDBOX_FAILED,
+    Reason.NO_WRITER,
+    Reason.GUESS_UNMEASURED,
+    Reason.TOO_SLOW,
+}
+"""What says as much of the machine, or of what was given, as of the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +78,16 @@ async def build(
     work.mkdir(parents=True, exist_ok=True)
     journal = Journal(work / "journal.jsonl")
     done = {record.key: record for record in journal.records()}
-    retried = {Reason.SANDBOX_FAILED, Reason.NO_WRITER, Reason.GUESS_UNMEASURED}
-    finished = {key for key, record in done.items() if record.outcome not in retried}
+    finished = {key for key, record in done.items() if not _again(record)}
     reporter.phase("sessions", None)
     kept = sum(record.outcome == KEPT for record in done.values())
-    shop = _Shop(work, miners, options)
+    known = {
+        one.id: one
+        for record in done.values()
+        for one in record.candidates
+        if one.id and one.reason not in _RETRIED
+    }
+    shop = _Shop(work, miners, options, known)
     async for record in _each(incoming(traces), finished, shop, options.workers):
         journal.add(record)
         kept += record.outcome == KEPT
@@ -117,7 +130,14 @@ def _next(iterator: Iterator[Incoming | Unreadable]) -> Incoming | Unreadable | 
 class _Shop:
     """Works on one session at a time for each worker."""
 
-    def __init__(self, work: Path, miners: Sequence[Miner], options: Options) -> None:
+    def __init__(
+        self,
+        work: Path,
+        miners: Sequence[Miner],
+        options: Options,
+        known: Mapping[str, CandidateRecord],
+    ) -> None:
+        self._known = known
         self._tasks = work / "tasks"
         self._trials = work / "trials"
         self._miners = miners
@@ -175,20 +195,22 @@ class _Shop:
         return (Reason.CONTAMINATED, f"found {found[:80]!r}") if found else None
 
     async def _candidates(self, session: Session, licence: str) -> AsyncIterator[CandidateRecord]:
-        for miner in self._miners:
-            try:
-                found = await asyncio.to_thread(list, miner(session, licence))
-            except Exception as error:
-                # One odd log must not end the work on thousands; the code says that it is ours.
-                name = getattr(miner, "__name__", type(miner).__name__)
-                detail = f"{name}: {type(error).__name__}: {error}"[:300]
-                yield CandidateRecord("", "", Reason.MINER_FAILED, detail)
-                continue
+        try:
+            found = await asyncio.to_thread(self._mine, session, licence)
+        except Exception as error:
+            # One odd log must not end the work on thousands; the code says that it is ours.
+            detail = f"{type(error).__name__}: {error}"[:300]
+            yield CandidateRecord("", "", Reason.MINER_FAILED, detail)
+        else:
             for one in found:
                 if isinstance(one, Refusal):
                     yield CandidateRecord(one.type, "", one.reason, one.detail)
                 else:
                     yield await self._try(one)
+
+    def _mine(self, session: Session, licence: str) -> list[Found]:
+        line = Timeline(session)
+        return [one for miner in self._miners for one in miner(line, licence)]
 
     async def _try(self, raw: Candidate) -> CandidateRecord:
         record = CandidateRecord(
@@ -210,6 +232,8 @@ class _Shop:
             instruction=one.instruction[:_INSTRUCTION_SHOWN],
             changed=tuple(sorted(one.after)),
         )
+        if one.id in self._known:
+            return self._known[one.id]
         place = self._trials / one.id
         try:
             if place.exists():
@@ -242,6 +266,11 @@ class _Shop:
         place.rename(self._tasks / one.id)
         sign = signature(text_of(one)).tobytes().hex()
         return replace(record, signature=sign, detail=f"{private} private values replaced")
+
+
+def _again(record: SessionRecord) -> bool:
+    """Whether a later run may come to something else."""
+    return record.outcome in _RETRIED or any(one.reason in _RETRIED for one in record.candidates)
 
 
 def _outcome(candidates: Sequence[CandidateRecord]) -> tuple[str, str]:

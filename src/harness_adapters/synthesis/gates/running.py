@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from harness_adapters.sandbox import Verification
 from harness_adapters.synthesis.candidate import CheckKind, TaskType
 from harness_adapters.synthesis.gates.attempts import degenerate
 from harness_adapters.synthesis.gates.trial import (
@@ -74,7 +75,7 @@ async def oracle(trial: Trial) -> Verdict:
     if first.score != 1:
         why = script.stderr.decode(errors="replace").strip().splitlines()
         detail = last_line(first) + (f"; solve.sh: {why[-1][:120]}" if why else "")
-        return drop(Reason.TOO_SLOW if first.timed_out else Reason.ORACLE_FAILS, detail)
+        return drop(Reason.TOO_SLOW if _too_slow(first) else Reason.ORACLE_FAILS, detail)
     seconds = first.seconds
     for env in ({}, {"CHECK_ORDER": "reversed", "PYTHONHASHSEED": "4711"}):
         _, found = await score_oracle(trial.task, env=env)
@@ -82,10 +83,15 @@ async def oracle(trial: Trial) -> Verdict:
         seconds = max(seconds, found.seconds)
         if found.score != 1:
             how = "in another order" if env else "a second time"
-            return drop(Reason.FLAKY, f"{how}: {last_line(found)}")
+            reason = Reason.TOO_SLOW if _too_slow(found) else Reason.FLAKY
+            return drop(reason, f"{how}: {last_line(found)}")
     if seconds > MAX_SECONDS:
         return drop(Reason.TOO_SLOW, f"a verification takes {seconds:.0f} s")
     return passed(verify_seconds=round(seconds, 2))
+
+
+def _too_slow(verification: Verification) -> bool:
+    return verification.timed_out or "FAILED: still running after" in verification.output
 
 
 async def degenerate_attempts(trial: Trial) -> Verdict:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from harness_adapters.synthesis.candidate import Candidate, TaskType
+from harness_adapters.synthesis.miners.timeline import Timeline
 from harness_adapters.synthesis.reasons import Reason
-from harness_adapters.synthesis.traces.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,6 @@ Found: TypeAlias = Candidate | Refusal
 class Miner(Protocol):
     """Finds one kind of work by rule alone."""
 
-    def __call__(self, session: Session, licence: str) -> Iterable[Found]:
+    def __call__(self, line: Timeline, licence: str) -> Iterable[Found]:
         """What the session holds, in its order; the licence goes into the provenance."""
         ...

@@ -21,7 +21,6 @@ from harness_adapters.synthesis.miners.checks import is_test_run, passed
 from harness_adapters.synthesis.miners.stubs import stub_module, with_stubs
 from harness_adapters.synthesis.miners.timeline import Step, Timeline
 from harness_adapters.synthesis.reasons import Reason
-from harness_adapters.synthesis.traces.session import Session
 
 _CONTRACT = (
     "The signatures that are asked for stand in {files}, with bodies that raise "
@@ -29,9 +28,8 @@ _CONTRACT = (
 )
 
 
-def build(session: Session, licence: str) -> Iterable[Found]:
+def build(line: Timeline, licence: str) -> Iterable[Found]:
     """The project of the first request, where it began with no Python file."""
-    line = Timeline(session)
     if not line.requests:
         return
     span = line.span(0)
@@ -41,9 +39,8 @@ def build(session: Session, licence: str) -> Iterable[Found]:
     yield from _project(line, 0, TaskType.BUILD, {}, licence)
 
 
-def extend(session: Session, licence: str) -> Iterable[Found]:
+def extend(line: Timeline, licence: str) -> Iterable[Found]:
     """Each later request on a project whose tests passed before it."""
-    line = Timeline(session)
     for number in range(1, len(line.requests)):
         span = line.span(number)
         if not span:

@@ -20,7 +20,7 @@ from harness_adapters.synthesis.miners.checks import output_of
 from harness_adapters.synthesis.miners.projects import said_after
 from harness_adapters.synthesis.miners.timeline import Step, Timeline
 from harness_adapters.synthesis.reasons import Reason
-from harness_adapters.synthesis.traces.session import Session, ToolKind
+from harness_adapters.synthesis.traces.session import ToolKind
 
 _DATA = {".csv", ".tsv", ".json", ".jsonl", ".log", ".txt", ".xml", ".ini", ".yaml", ".yml"}
 _VALUE = re.compile(r"-?\d+(?:\.\d+)?|[\w.:-]{3,40}")
@@ -28,9 +28,8 @@ _NAME = re.compile(r"[\w./-]+")
 _ASK = f"\n\nWrite the answer, and nothing else, to {ANSWER_FILE}."
 
 
-def questions(session: Session, licence: str) -> Iterable[Found]:
+def questions(line: Timeline, licence: str) -> Iterable[Found]:
     """At most one question for each request: the last command whose output is the answer."""
-    line = Timeline(session)
     for number, request in enumerate(line.requests):
         if "?" not in request.text:
             continue

@@ -22,7 +22,7 @@ from harness_adapters.synthesis.miners.checks import is_test_run, output_of, pas
 from harness_adapters.synthesis.miners.projects import said_after
 from harness_adapters.synthesis.miners.timeline import Step, Timeline
 from harness_adapters.synthesis.reasons import Reason
-from harness_adapters.synthesis.traces.session import Session, ToolKind
+from harness_adapters.synthesis.traces.session import ToolKind
 
 _PROGRAM = re.compile(r"(?:cd\s+\S+\s*&&\s*)?python3?\s+(?!-)[\w./-]+\.py(?:\s+[\w./=-]+)*\s*")
 _BEGUN = (
@@ -31,9 +31,8 @@ _BEGUN = (
 )
 
 
-def repairs(session: Session, licence: str) -> Iterable[Found]:
+def repairs(line: Timeline, licence: str) -> Iterable[Found]:
     """Each stretch from a failing to a passing run of one check."""
-    line = Timeline(session)
     for fail, success in _pairs(line, is_test_run, same_command=False):
         yield _repair(line, fail, success, CheckKind.PYTHON_TESTS, licence)
     for fail, success in _pairs(line, _is_program, same_command=True):
