@@ -250,8 +250,8 @@ class Replay:
         elif patch.verb == "Delete":
             self._delete(path)
         else:
-            text = current.text if current else None
-            edited = apply_chunks(text, patch.chunks) if text is not None else None
+            known = current.text if current else None
+            edited = apply_chunks(known, patch.chunks) if known is not None else None
             self._result(path, current, edited, diffs.get(path))
             if patch.move_to:
                 moved = self.files.get(path, UNKNOWN)

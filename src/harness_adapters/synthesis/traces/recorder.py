@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from harness_adapters.synthesis.traces.draft import Counts, Draft, Recent
 from harness_adapters.synthesis.traces.session import Session
 
-HELD = 512 << 20
+HELD = 128 << 20
 """Characters that all open sessions may hold together; the one untouched longest is closed then."""
 
 

@@ -48,6 +48,8 @@ def kind_of(name: str, arguments: Mapping[str, Any] | None = None) -> ToolKind:
     if plain in _EDITORS:
         command = values.text((arguments or {}).get("command"))
         return ToolKind.READ if command == "view" else ToolKind.EDIT
+    if plain == "exec" and arguments is not None and not {"command", "cmd"} & arguments.keys():
+        return ToolKind.OTHER  # codex's code mode: a program that calls other tools
     if name.startswith("mcp__") and known is ToolKind.AGENT:
         return ToolKind.OTHER
     if known is ToolKind.SHELL and arguments is not None:

@@ -70,6 +70,8 @@ class ClaudeCode:
             self._draft(record).meta["result"] = values.text(record.get("subtype"))
         elif kind == "summary":
             self._out.notes["summaries"] += 1
+        elif kind == "attachment":
+            self._attachment(record, uuid)
         elif "uuid" in record:
             self._place(self._draft(record), record, uuid)
         else:
@@ -116,6 +118,19 @@ class ClaudeCode:
             draft.note("api_errors")
         elif subtype == "init":
             draft.facts(model=values.text(record.get("model")))
+
+    def _attachment(self, record: Record, uuid: str) -> None:
+        """What was put beside the conversation; a command queued while the model worked is said."""
+        draft = self._draft(record)
+        self._place(draft, record, uuid)
+        attachment = values.mapping(record.get("attachment"))
+        text, images = values.content(attachment.get("prompt"))
+        if attachment.get("type") == "queued_command" and (text or images):
+            by_person = attachment.get("commandMode") in (None, "prompt")
+            speaker = Speaker.USER if by_person else Speaker.HARNESS
+            draft.said(speaker, text, images=images, time=values.seconds(record.get("timestamp")))
+        else:
+            draft.note("attachments")
 
     def _message(self, record: Record, uuid: str, kind: str) -> None:
         draft = self._draft(record)

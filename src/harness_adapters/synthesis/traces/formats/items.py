@@ -36,6 +36,8 @@ class Items:
                 call_id = values.text(item.get("call_id")) or values.text(item.get("id"))
                 found = item.get("arguments", item.get("input", item.get("action")))
                 self._draft.call(make_call(call_id, name, found))
+                if kind == "mcp_call" and item.get("output") is not None:
+                    self._output({**item, "call_id": call_id})
             else:
                 self._draft.note("odd_records")
 
