@@ -50,6 +50,26 @@ def test_a_published_adapter_says_what_it_is(published: Path, trained: Path) -> 
     assert "was trained in pi, not in hermes" in matches_prompt(adapter, get_harness("hermes"))
 
 
+def test_a_strangers_card_opens_no_door(published: Path) -> None:
+    """What a card says may not run code, reach a server, or switch a place of this machine in."""
+    file = published / "adapter_card.json"
+    card = json.loads(file.read_text())
+    card["settings"]["model"]["trust_remote_code"] = True
+    card["settings"]["engine"]["url"] = "http://127.0.0.1:1"
+    card["settings"]["tasks"]["dataset"] = "/etc"
+    card["name"] = "../\x1b[31mred"
+    file.write_text(json.dumps(card))
+    adapter = find_adapter(published)
+    settings = serving_settings([adapter], [])
+    assert not settings.model.trust_remote_code
+    assert settings.engine.url is None
+    assert settings.tasks.dataset == "etc"
+    assert adapter.label == "published"
+    file.write_text("{}")
+    with pytest.raises(ModelError, match=r"adapter_card.json and trained_on.json can't be read"):
+        find_adapter(published)
+
+
 def test_what_would_be_pushed_is_listed(published: Path, stray: Path) -> None:
     listed = CliRunner().invoke(app, ["push", str(published), "me/adapter", "--dry-run"])
     names = {line.split()[-1] for line in listed.output.splitlines()}
@@ -86,7 +106,7 @@ def test_a_merged_model_is_base_plus_adapter(tiny: Path, stray: Path, tmp_path: 
 
 
 async def test_the_endpoint_serves_every_adapter_by_name(
-    trained: Path, stray: Path, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained: Path, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HARNESS_ADAPTERS_HOME", str(tmp_path / "home"))
     adapters = [find_adapter(trained), find_adapter(save_adapter(tiny, tmp_path / "other", 5))]
@@ -122,7 +142,8 @@ def test_a_stranger_uses_a_published_adapter(
     work.mkdir()
     command = "from harness_adapters.cli.main import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", command, "use", "pi", "--adapter", str(published), "--",
+        [sys.executable, "-c", command, "use", "pi", "--adapter", str(published),
+         "--set", "engine.kind=transformers", "--",
          "--mode", "json", "--no-session", "-p", "Say hi."],
         cwd=work, capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL,
         env={**os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": ""} | real_home(),
@@ -136,7 +157,7 @@ def test_a_stranger_uses_a_published_adapter(
     ]
     assert answers
     assert answers[-1].get("stopReason") not in ("error", "aborted"), answers[-1]
-    assert "pi 1.6.0 on published" in done.stderr
+    assert "pi 1.6.0 on pi-v2" in done.stderr
 
 
 def real_home() -> dict[str, str]:

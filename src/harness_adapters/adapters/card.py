@@ -79,17 +79,12 @@ def matches_prompt(adapter: Adapter, harness: Harness) -> str:
     origin = adapter.origin
     if origin is None:
         return f"{adapter.label} has no card: nothing says which agent it was trained in"
-    if origin.card is None:
-        trained = get_harness(origin.settings.harness.name)
-        if trained.name != harness.name:
-            return f"{adapter.label} was trained in {trained.name}, not in {harness.name}"
-        return ""
-    trained_in = origin.card["harness"]
-    if trained_in["name"] != harness.name:
-        return f"{adapter.label} was trained in {trained_in['name']}, not in {harness.name}"
-    if trained_in["version"] != harness.version:
+    if origin.harness != harness.name:
+        return f"{adapter.label} was trained in {origin.harness}, not in {harness.name}"
+    version = harness.version if origin.card is None else origin.card["harness"]["version"]
+    if version != harness.version:
         return (
-            f"{adapter.label} was trained in {harness.name} {trained_in['version']}; this is "
+            f"{adapter.label} was trained in {harness.name} {version}; this is "
             f"{harness.version}, whose prompt may differ"
         )
     return ""

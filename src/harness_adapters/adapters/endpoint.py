@@ -69,6 +69,11 @@ class Endpoint(Gateway):
         turn = sum(1 for message in messages if message.get("role") == "assistant")
         return self._answer(self._turn(own, messages, prompt_ids, request.limit), own, turn)
 
+    def _count(self, tape: Tape, request: ChatRequest) -> int:
+        """No limit: who asks here is the user, not a sandbox."""
+        tape.token_counts = 0
+        return super()._count(tape, request)
+
     async def _answer(self, work: Awaitable[Answer], tape: Tape, turn: int) -> Answer:
         """Call ids that differ from turn to turn, and the same for the same history."""
         answer = await work

@@ -12,10 +12,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness_adapters import config
-from harness_adapters.config import Settings
+from harness_adapters.config import EngineSettings, GuardSettings, Settings
 from harness_adapters.engine.embedded import resolve_model
-from harness_adapters.errors import ModelError
+from harness_adapters.errors import HarnessError, ModelError
 from harness_adapters.evaluation.held_out import Fingerprint, fingerprint
+from harness_adapters.harness.registry import get_harness
 from harness_adapters.store import Store
 from harness_adapters.tasks import Split, load_dataset
 from harness_adapters.training.warm_base import file_hash
@@ -25,6 +26,7 @@ TRAINED_ON = "trained_on.json"
 BASE_FOLDER = "base"
 """The base's weights beside a published adapter, where they can't be had by name."""
 _REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+_LABEL = re.compile(r"[\w.-]{1,60}")
 WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
 
 
@@ -41,6 +43,17 @@ class Origin:
     """The weights it was trained on, where they are on this machine."""
     card: dict[str, Any] | None = None
 
+    @property
+    def harness(self) -> str:
+        """Name of the agent that it was trained in."""
+        if self.card is not None:
+            return str(self.card["harness"]["name"])
+        name = self.settings.harness.name
+        try:
+            return get_harness(name).name
+        except HarnessError:  # a harness file that is gone
+            return Path(name).stem
+
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
@@ -55,8 +68,10 @@ class Adapter:
 
     @property
     def label(self) -> str:
-        """Its directory's name."""
-        return self.path.name
+        """By its card, else its directory's name: a download's directory says nothing."""
+        card = self.origin.card if self.origin is not None else None
+        named = str(card.get("name", "")) if card is not None else ""
+        return named if _LABEL.fullmatch(named) else self.path.name
 
     @property
     def name(self) -> str:
@@ -134,7 +149,8 @@ def _origin(path: Path) -> Origin | None:
 def _from_card(path: Path) -> Origin:
     try:
         card = json.loads((path / CARD).read_text(encoding="utf-8"))
-        settings = Settings.model_validate(card["settings"])
+        settings = _trusted(Settings.model_validate(card["settings"]))
+        str(card["harness"]["name"]), str(card["harness"]["version"])
         prints = json.loads((path / TRAINED_ON).read_text(encoding="utf-8"))
         trained_on = [Fingerprint.from_json(one) for one in prints["tasks"]]
     except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
@@ -145,6 +161,21 @@ def _from_card(path: Path) -> Origin:
         ) from None
     base = path / BASE_FOLDER
     return Origin(settings, trained_on, None, base if base.is_dir() else None, card)
+
+
+def _trusted(settings: Settings) -> Settings:
+    """A stranger's settings without what would reach beyond a session: code, servers, places."""
+    engine, tasks = settings.engine, settings.tasks
+    own = EngineSettings(max_context=engine.max_context, max_lora_rank=engine.max_lora_rank)
+    dataset = "starter" if tasks.dataset == "starter" else Path(tasks.dataset).name
+    return settings.model_copy(
+        update={
+            "model": settings.model.model_copy(update={"trust_remote_code": False}),
+            "engine": own,
+            "guard": GuardSettings(),
+            "tasks": tasks.model_copy(update={"dataset": dataset}),
+        }
+    )
 
 
 def origin_of_run(root: Path) -> Origin:

@@ -121,7 +121,8 @@ def open_evaluation(root: Path, request: Request, reporter: Reporter) -> Evaluat
     adapters = _adapters(request.adapters)
     if not adapters:
         raise ConfigError("--adapters: name an adapter beside base, such as base,runs/mine")
-    begin = config.load(root / "config.toml") if again else None
+    kept = root / "config.toml"
+    begin = config.load(kept) if again and kept.exists() else None
     settings, harnesses = _settings(request, list(adapters.values()), begin)
     for adapter in adapters.values():
         _check_budget(adapter, settings)
@@ -327,7 +328,7 @@ def _arm(label: str, adapter: Adapter, test: Sequence[Task]) -> MatrixArm:
         label=label,
         adapter=adapter.name,
         path=str(adapter.path),
-        trained_in=get_harness(origin.settings.harness.name).name if origin is not None else None,
+        trained_in=origin.harness if origin is not None else None,
         unseen=sorted(unseen_families(trained_on, test)),
         checked=origin is not None,
     )

@@ -67,13 +67,54 @@ def _write_plots(run: RunData, charts: dict[str, str], plots: Path, *, pngs: boo
             (plots / f"{name}.png").write_bytes(png(svg))
 
 
-def _html(run: RunData, charts: dict[str, str], warm: str, sessions: Embedded) -> str:
-    style, script = _asset("chart.css") + _asset("page.css"), _asset("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+def render(run_dir: Path, *, live: str | None = None) -> str:
+    """The page alone; with `live`, a version of the run, one that `watch` serves."""
+    run = read_run(run_dir)
+    store = Store.existing(run_dir)
+    try:
+        sessions = embed(store, run.rollouts)
+    finally:
+        store.close()
+    return _html(run, training_charts(run), warm_start_chart(run), sessions, live)
+
+
+def waiting_page(name: str, why: str, version: str) -> str:
+    """What `watch` shows while there is no run to show."""
+    script = _asset("live.js")
+    return f"""<!doctype html>
+<html lang="en" data-version="{safe(version)}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_policy(script, live=True)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{safe(name)}</title>
+<style>{_asset("chart.css") + _asset("page.css")}</style>
+</head>
+<body><header class="top"><p class="kicker">harness-adapters · {safe(name)}</p>
+<h1>Nothing to show yet</h1><p class="note">{safe(why)}</p></header>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _policy(*scripts: str, live: bool) -> str:
+    """The content security policy: these scripts by their hashes, no request but to `watch`."""
+    digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    connect = "connect-src 'self'; " if live else ""
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; {connect}"
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def _html(
+    run: RunData, charts: dict[str, str], warm: str, sessions: Embedded, live: str | None = None
+) -> str:
+    style, script = _asset("chart.css") + _asset("page.css"), _asset("page.js")
+    alive = "" if live is None else _asset("live.js")
+    policy = _policy(script, *([alive] if alive else []), live=live is not None)
     c = run.comparison
     parts = [
         sections.result(run) if run.arms else "",
@@ -93,8 +134,10 @@ def _html(run: RunData, charts: dict[str, str], warm: str, sessions: Embedded) -
         f'<script type="application/json" id="session-{i}">{block}</script>'
         for i, block in enumerate(sessions.blocks)
     )
+    version = "" if live is None else f' data-version="{safe(live)}"'
+    now = "" if live is None else " · live"
     return f"""<!doctype html>
-<html lang="en">
+<html lang="en"{version}>
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
@@ -106,7 +149,7 @@ def _html(run: RunData, charts: dict[str, str], warm: str, sessions: Embedded) -
 <body>
 <a class="skip" href="#content">Skip to the result</a>
 <header class="top">
-<p class="kicker">harness-adapters · {safe(run.name)}{safe(_finished(run))}</p>
+<p class="kicker">harness-adapters · {safe(run.name)}{safe(_finished(run))}{now}</p>
 <h1>{_unbroken(safe(run.headline().replace(" -> ", " → ")))}</h1>
 {sections.figures(run)}
 {sections.scope(run)}
@@ -120,6 +163,7 @@ this page as SVG and PNG files, all figures in <code>results.json</code>.</foote
 <script type="application/json" id="sessions-index">{sessions.index}</script>
 {data}
 <script>{script}</script>
+{f"<script>{alive}</script>" if alive else ""}
 </body>
 </html>
 """

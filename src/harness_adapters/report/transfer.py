@@ -101,7 +101,7 @@ def domain_map(matrix: Matrix, width: int) -> str:
         squares: list[Heat] = []
         for found in domains.values():
             row = next((r for r in found if r.family == family), None)
-            squares.append(Heat(row and row.difference, bool(row and row.unseen)))
+            squares.append(Heat(row.difference if row else None, bool(row and row.unseen)))
         rows.append((family, squares))
     return heat_map("Difference by family", rows, columns, width)
 

@@ -116,6 +116,15 @@ def reopen_run(root: Path, changes: Sequence[str] = ()) -> Run:
     return open_run(root, config.load(file, list(changes)), resume=True)
 
 
+def keep_prices(root: Path, changes: Sequence[str]) -> None:
+    """Write prices (`price.….=value`) into an existing run. ConfigError for any other setting."""
+    for change in changes:
+        if not change.strip().startswith("price."):
+            raise ConfigError(f"--set {change}: a report takes prices only (price.…)")
+    run = reopen_run(root, changes)
+    run.close()
+
+
 def _differences(before: Settings, now: Settings) -> list[str]:
     """Keys, `section.key`, that differ and may not."""
     old, new = _flat(before), _flat(now)
