@@ -80,7 +80,7 @@ def test_cells_are_compared_within_their_harness(rollouts: list[Rollout], plan: 
     assert own.comparison.unseen is not None and own.comparison.unseen.tasks == 20
     assert shade(own.comparison.by_task) == "gain4"
     assert shade(other.comparison.by_task) == "unsure"
-    assert shade(cells["stray", "pi"].comparison.by_task) == "loss1"  # type: ignore[union-attr]
+    assert shade(cells["stray", "pi"].comparison.by_task) == "loss3"  # type: ignore[union-attr]
     assert cells["stray", "opencode"].comparison is None
     assert [row.family for row in matrix.domains()["pi-v8", "pi"]] == ["logs", "csv"]
     # Another adapter's sessions under the same label belong to another evaluation.
