@@ -35,6 +35,8 @@ _EXPANSION = re.compile(r"(#|!)?(\w+|[@*#?$!-])(\[[^\]]*\])?(.*)", re.DOTALL)
 
 _EVERY_ELEMENT = re.compile(r"\$(?:@|\{(?:@|\w+\[@\])(?![#%/^,+?=-]))")
 """What is many fields within quotes, too: `"$@"`, `"${words[@]}"`."""
+_JOINED = re.compile(r"\$(?:\*|\{(?:\*|\w+\[\*\])\})")
+"""`"$*"`, `"${words[*]}"`: one field, with the first character of IFS between the elements."""
 _LONGEST_TRIMMED = 4096
 
 
@@ -116,6 +118,8 @@ class Words:
             value = self._value(child)
             if _EVERY_ELEMENT.match(text) and known(value):
                 return SPLIT.join(map(quoted, value.split(" ")))
+            if _JOINED.match(text):
+                value = value.replace(" ", self.values.variable("IFS")[:1])
             return quoted(value)
         return quoted(text)
 
@@ -149,8 +153,10 @@ class Words:
             value = self._indirect(value)
         if not rest:
             return value
-        if rest[0] == ":" and rest[1:2] not in tuple("-=+?") and (
-            name in ("@", "*") or subscript in ("[@]", "[*]")
+        if (
+            rest[0] == ":"
+            and rest[1:2] not in tuple("-=+?")
+            and (name in ("@", "*") or subscript in ("[@]", "[*]"))
         ):
             return self._elements(value, rest[1:], first=int(name in ("@", "*")))
         return alternatives([self._operated(name, v, rest) for v in choices(value)])
