@@ -2,9 +2,9 @@
 
     python benchmarks/replay_fidelity.py FOLDER REPOSITORY
 
-FOLDER holds sessions and, beside each, the metadata file of the `entire` checkpoint tool; REPOSITORY
-is a clone of the project, whose commits name their checkpoint. Compared are the files that a session
-changed, as they were at its end, with the commit.
+FOLDER holds sessions and, beside each, the metadata file of the `entire` checkpoint tool;
+REPOSITORY is a clone of the project, whose commits name their checkpoint. Compared are the files
+that a session changed, as they were at its end, with the commit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness_adapters.synthesis.traces.reading import read_file
 
 
 def commits(repository: Path, checkpoint: str) -> list[str]:
-    """Commits of people that name a checkpoint; those that the tool made for itself are left out."""
+    """Commits of people that name a checkpoint; not those that the tool made for itself."""
     asked = ["log", "--all", "--format=%H %s", "--grep", f"Entire-Checkpoint: {checkpoint}"]
     done = subprocess.run(["git", "-C", repository, *asked], capture_output=True, check=True)
     lines = (line.partition(" ") for line in done.stdout.decode().splitlines())
