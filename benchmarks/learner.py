@@ -165,6 +165,8 @@ def update_by_trl(
 ) -> dict[str, Any]:
     """TRL's own training loop, one optimizer step."""
     import trl
+    from datasets import Dataset
+    from datasets.table import InMemoryTable
     from transformers import AutoTokenizer
 
     from harness_adapters.engine.embedded import resolve_model
@@ -197,7 +199,12 @@ def update_by_trl(
         model=model,
         reward_funcs=lambda completions, **_: [rng.random() for _ in completions],
         args=arguments,
-        train_dataset=[{"prompt": f"task {i}"} for i in range(len(rows) // options.attempts)],
+        train_dataset=Dataset(
+            InMemoryTable.from_pydict(
+                {"prompt": [f"task {i}" for i in range(len(rows) // options.attempts)]}
+            ),
+            fingerprint="sessions",
+        ),
         processing_class=AutoTokenizer.from_pretrained(
             resolve_model("smollm2", progress=lambda _: None)
         ),

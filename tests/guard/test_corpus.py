@@ -46,3 +46,9 @@ def test_own_rewrites(judged):
 def test_forms_gathered_while_the_rules_were_made(judged):
     score = judged("more_", sequences=False)
     assert (score.missed, score.false_positives) == ([], [])
+
+
+def test_later_rewrites(judged):
+    score = judged("later_", sequences=False)
+    assert (score.attacks, score.benign) == (425, 269)
+    assert score.recall >= 0.96 and score.false_positive_rate <= 0.015

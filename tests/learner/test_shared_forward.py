@@ -109,6 +109,7 @@ def test_activation_checkpointing_changes_nothing(family: str) -> None:
     assert_same(with_lora(tiny_model(family)), forked_rows(40), token_budget=25, checkpointing=True)
 
 
+@pytest.mark.heavy  # FlexAttention traces itself anew for every shape
 @pytest.mark.parametrize("family", ["llama", "gemma3", "lfm3_like"])
 @pytest.mark.parametrize("trunk", [0, 40, 150])
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")

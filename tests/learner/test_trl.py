@@ -126,6 +126,8 @@ def our_loss(model: Any, rollouts: list[Rollout], chosen: dict[str, Any]) -> tup
 def their_loss(
     model: Any, batch: Any, chosen: dict[str, Any], tmp_path: Any
 ) -> tuple[float, dict[str, torch.Tensor]]:
+    from datasets import Dataset
+    from datasets.table import InMemoryTable
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
 
@@ -142,7 +144,11 @@ def their_loss(
         model=model,
         reward_funcs=lambda completions, **_: [0.0] * len(completions),
         args=arguments,
-        train_dataset=[{"prompt": "w5"}] * len(rows),
+        train_dataset=Dataset(
+            # With a fingerprint of ours nothing is pickled to make one.
+            InMemoryTable.from_pydict({"prompt": ["w5"] * len(rows)}),
+            fingerprint="rows",
+        ),
         processing_class=tokenizer,
     )
     trainer.current_gradient_accumulation_steps = 1

@@ -2,8 +2,8 @@
 
 Its mask is a function of two positions, and which blocks of keys a block of queries touches is
 worked out from the trie here, so that nothing of size N x N is ever made, not even for a moment.
-FlexAttention has no backward pass on the CPU: there only its forward pass is tested, uncompiled,
-and `attention.py` does the work.
+FlexAttention has no backward pass on the CPU: there `attention.py` does the work, and only the
+forward pass of this file can be compared, uncompiled. Not run on a GPU yet.
 
 Shapes: H query heads, K key-value heads, N packed tokens, P trunk tokens that were kept, D head
 size.

@@ -52,7 +52,7 @@ _DELETERS = re.compile(r"os\.(?:remove|unlink|rmdir|removedirs)|shutil\.rmtree")
 _COPIERS = re.compile(r"shutil\.(?:copy\w*|move)|os\.(?:rename|renames|replace|link|symlink)")
 _CODE = re.compile(
     r"(?:pickle|dill|cloudpickle|marshal|shelve|jsonpickle|yaml)\.(?:loads|unsafe_load|decode)"
-    r"|types\.(?:CodeType|FunctionType)|ctypes\.\w*.*|cffi\..*|importlib\.(?:util|machinery)\..*"
+    r"|types\.(?:CodeType|FunctionType)|ctypes\.(?!sizeof$|c_\w+$|(?:Structure|Union|Array|byref|create_\w+_buffer)$).*|cffi\..*|importlib\.(?:util|machinery)\..*"
 )
 _NETWORK = re.compile(
     r"(?:requests|httpx)\.(?:get|post|put|patch|delete|head|options|request|stream)"

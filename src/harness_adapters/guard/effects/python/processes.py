@@ -146,6 +146,11 @@ def _run_path(program: Program, args: list[Value], kwargs: dict[str, Value]) -> 
     return Handle(run_words(program, ["python3", args[0] if args else ANY]))
 
 
+def _spec(program: Program, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """A module from a file is taken to be run where its specification is made."""
+    return _run_path(program, [kwargs.get("location", args[1] if len(args) > 1 else ANY)], {})
+
+
 def _run_module(program: Program, args: list[Value], kwargs: dict[str, Value]) -> Value:
     return Handle(run_words(program, ["python3", "-m", args[0] if args else ANY]))
 
@@ -244,6 +249,8 @@ PROCESSES: dict[str, Call] = {
     "eval": _code,
     "compile": _compiled,
     "runpy.run_path": _run_path,
+    "importlib.util.spec_from_file_location": _spec,
+    "importlib.util.module_from_spec": lambda program, args, kwargs: DATA,
     "runpy.run_module": _run_module,
     "execfile": _run_path,
     "pytest.main": _pytest,

@@ -318,9 +318,15 @@ class Shell(ShellState):
         """`export`, `declare`, `local`, `readonly`; alone they print all variables."""
         arguments = node.named_children
         word = (node.children[0].text or b"").decode()
+        # `declare -n`: another name for a variable, which may change its value unseen.
+        another = word != "export" and any(
+            child.type == "word" and re.match(rb"-\w*n", child.text or b"") for child in arguments
+        )
         for child in arguments:
             if child.type == "variable_assignment":
                 self.assignment(child, stdin)
+                if another:
+                    self.world.env[self._assignment(child)[0]] = OPAQUE
             else:
                 for text in self.words.fields(child):
                     if "=" in text:

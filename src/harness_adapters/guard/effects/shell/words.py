@@ -33,6 +33,10 @@ from harness_adapters.guard.effects.shell.fields import fields, quoted, split, u
 _EXPANSION = re.compile(r"(#|!)?(\w+|[@*#?$!-])(\[[^\]]*\])?(.*)", re.DOTALL)
 
 
+_EVERY_ELEMENT = re.compile(r"\$(?:@|\{(?:@|\w+\[@\])(?![#%/^,+?=-]))")
+"""What is many fields within quotes, too: `"$@"`, `"${words[@]}"`."""
+_JOINED = re.compile(r"\$(?:\*|\{(?:\*|\w+\[\*\])\})")
+"""`"$*"`, `"${words[*]}"`: one field, with the first character of IFS between the elements."""
 _LONGEST_TRIMMED = 4096
 
 
@@ -111,7 +115,12 @@ class Words:
         if kind in ("string_content", "heredoc_content"):
             return quoted(re.sub(r'\\([$`"\\])|\\\n', r"\1", text))
         if kind in _EXPANDING:
-            return quoted(self._value(child))
+            value = self._value(child)
+            if _EVERY_ELEMENT.match(text) and known(value):
+                return SPLIT.join(map(quoted, value.split(" ")))
+            if _JOINED.match(text):
+                value = value.replace(" ", self.values.variable("IFS")[:1])
+            return quoted(value)
         return quoted(text)
 
     def _value(self, node: Node) -> str:
@@ -141,10 +150,26 @@ class Words:
         if subscript and subscript not in ("[@]", "[*]", "[0]"):
             value = self._element(value, subscript[1:-1])
         if prefix == "!":
-            value = self.values.variable(value) if known(value) and value else OPAQUE
+            value = self._indirect(value)
         if not rest:
             return value
+        if (
+            rest[0] == ":"
+            and rest[1:2] not in tuple("-=+?")
+            and (name in ("@", "*") or subscript in ("[@]", "[*]"))
+        ):
+            return self._elements(value, rest[1:], first=int(name in ("@", "*")))
         return alternatives([self._operated(name, v, rest) for v in choices(value)])
+
+    def _indirect(self, name: str) -> str:
+        """`${!name}`: any variable at all where the name isn't known."""
+        if not name:
+            return OPAQUE
+        names = choices(name)
+        if not all(map(known, names)):
+            self.values.variable("<all>")
+            return OPAQUE
+        return alternatives([self.values.variable(each) for each in names])
 
     def _element(self, value: str, index: str) -> str:
         place = self.values.arithmetic(index)
@@ -152,6 +177,15 @@ class Words:
         if place.lstrip("-").isdigit() and -len(items) <= int(place) < len(items):
             return items[int(place)]
         return alternatives(items) if known(value) else degraded(value)
+
+    def _elements(self, value: str, argument: str, *, first: int) -> str:
+        """`${@:2}`, `${words[@]:1:2}`: elements, not characters. Arguments begin at 1."""
+        start, _, length = argument.partition(":")
+        at, count = self.values.arithmetic(start), self.values.arithmetic(length or "0")
+        if not known(value) or not at.isdigit() or not count.isdigit():
+            return degraded(value)
+        chosen = value.split(" ")[max(0, int(at) - first) :]
+        return " ".join(chosen[: int(count)] if length else chosen)
 
     def _operated(self, name: str, value: str, rest: str) -> str:
         operator = rest[:2] if rest[:2] in (":-", ":=", ":+", ":?", "##", "%%", "//") else rest[0]

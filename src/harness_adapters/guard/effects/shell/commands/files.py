@@ -78,9 +78,25 @@ def copy(shell: Shell, argv: list[str], stdin: str) -> str:
         host, colon, rest = word.partition(":")
         if colon and "/" not in host and word[:1] != "-" and (rest or "@" in host or "." in host):
             shell.world.emit(Kind.NETWORK, host.rsplit("@", 1)[-1].lower())
+    for word in argv:
+        if word.startswith("--files-from="):
+            _named_in(shell, word.partition("=")[2], argv)
     if "--delete" in argv:
         shell.world.emit(Kind.DELETE, shell.world.path(argv[-1]), recursive=True)
     return _transfer(shell, argv, moves=False)
+
+
+def _named_in(shell: Shell, listing: str, argv: list[str]) -> None:
+    """rsync reads the names of what it copies from a file; they are below its source."""
+    _, operands = options(argv)
+    names = read_all(shell, [listing])
+    for source in operands[:-1]:
+        if not known(names) or not names.strip():
+            shell.world.emit(Kind.READ, shell.world.path(source), recursive=True)
+            continue
+        for name in names.split("\n"):
+            if name:
+                shell.world.read(f"{source.rstrip('/')}/{name}", recursive=True)
 
 
 @command("mv", "rename")

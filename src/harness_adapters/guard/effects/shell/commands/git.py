@@ -52,6 +52,7 @@ def git(shell: Shell, argv: list[str], stdin: str) -> str:
                 continue
             if name == "-C":
                 world.cwd = world.path(value)
+                world.emit(Kind.EXECUTE, world.cwd)
             elif name == "-c":
                 key, _, setting = value.partition("=")
                 if key.lower().startswith("alias."):

@@ -92,6 +92,9 @@ def runner(shell: Shell, argv: list[str], stdin: str) -> str:
     world = shell.world
     if argv[:1] == ["run"] and len(argv) > 1:
         return python(shell, argv[1:], stdin)
+    if not {"--version", "-V", "--help", "-h"} & set(argv):
+        # Without a name it takes what lies where it is started, and its settings from there.
+        world.emit(Kind.EXECUTE, world.cwd)
     index = 0
     while index < len(argv):
         word = argv[index]
@@ -166,6 +169,11 @@ _CAPABLE = {
     "lua": r"\bio\b|\bos\b|require|loadfile|dofile|\bload\b|popen|_G|package",
     "R": r"file|read|source|system|scan|readLines|url|unlink|Sys\.|eval|parse|download|write|sink",
 }
+_PLAIN_READ = {
+    "ruby": r"""\b(?:File|IO)\.(?:read|readlines|foreach|binread)\(\s*["']([^"'#\\|]+)["']\s*\)""",
+    "php": r"""\b(?:file_get_contents|file|readfile)\(\s*["']([^"'$\\:]+)["']\s*\)""",
+}
+"""A call that reads one file, named by a text without anything to work out in it."""
 _PATH = re.compile(r"""['"`<(\s=]((?:/|~/|\.\.?/)[^'"`<>\s,;)|]+)""")
 
 
@@ -188,6 +196,8 @@ def _interpreter(name: str, texts: tuple[str, ...], valued: tuple[str, ...]) -> 
                 return ANY
             program = stdin
         judge_text(shell, name, program)
+        for value in flags.get("-M", []):
+            judge_text(shell, name, f"use {value}")
         read_all(shell, words)
         if name in ("perl", "ruby") and any(re.match(r"-\w*i", flag) for flag in flags):
             for word in words:
@@ -198,7 +208,15 @@ def _interpreter(name: str, texts: tuple[str, ...], valued: tuple[str, ...]) -> 
 
 
 def judge_text(shell: Shell, language: str, program: str) -> None:
-    """A program in a language without a model: unresolved where it can reach anything."""
+    """A program in a language without a model: unresolved where it can reach anything.
+
+    A read that names its file in full is known, whatever else the language can do.
+    """
+    plain = _PLAIN_READ.get(language)
+    if plain is not None and known(program):
+        for path in re.findall(plain, program):
+            shell.world.read(path)
+        program = re.sub(plain, "(0)", program)
     if not known(program) or re.search(_CAPABLE.get(language, r"\w"), program):
         shell.world.emit(Kind.UNRESOLVED, "code")
     for path in _PATH.findall(" " + program):
@@ -217,5 +235,18 @@ for _name, _texts, _valued in (
     ("tclsh", (), ()),
     ("gdb", ("-ex", "--eval-command"), ("-x",)),
     ("julia", ("-e",), ()),
+    ("emacs", ("--eval", "--execute", "-eval"), ("-l", "--load", "-f", "--funcall")),
+    ("guile", ("-c",), ()),
+    ("octave", ("--eval",), ()),
+    ("gnuplot", ("-e",), ()),
+    ("sbcl", ("--eval",), ("--load",)),
+    ("racket", ("-e",), ()),
+    ("elixir", ("-e",), ("-r",)),
+    ("erl", ("-eval",), ("-s",)),
+    ("ghc", ("-e",), ()),
+    ("groovy", ("-e",), ()),
+    ("raku", ("-e",), ("-I", "-M")),
+    ("pwsh", ("-c", "-Command", "-command"), ("-File",)),
+    ("nu", ("-c",), ()),
 ):
     _interpreter(_name, _texts, _valued)

@@ -157,6 +157,9 @@ def multiplexer(shell: Shell, argv: list[str], stdin: str) -> str:
     """A terminal that others are run in, or typed into."""
     _flags, operands = options(argv, ["-S", "-t", "-s", "-c", "-n", "-L", "-X", "-p"], stop=False)
     verbs = ("new-session", "new", "send-keys", "send", "new-window", "split-window", "attach")
+    _, words = options(argv, ["-S", "-t", "-s", "-c", "-n", "-L", "-X", "-p"], stop=True)
+    if len(words) > 1 and words[0] not in verbs:
+        nested(shell, words, stdin)
     texts = [o for o in operands if o not in verbs and o not in ("Enter", "C-m", "stuff", "ls")]
     for text in texts:
         if known(text):

@@ -241,7 +241,18 @@ def _package(shell: Shell, manager: str, text: str) -> None:
     world.emit(Kind.PACKAGE, f"{manager}:{name}")
 
 
-@command("pip", "pip3", "pipx", "uv", "poetry", "pdm", "conda-install")
+@command("pipx")
+def pipx(shell: Shell, argv: list[str], stdin: str) -> str:
+    """`run` fetches a package, unless it is there, and runs its program."""
+    if argv[:1] != ["run"]:
+        return pip(shell, argv, stdin)
+    flags, words = options(argv[1:], ["--spec", "--python", "--pip-args", "--with"], stop=True)
+    for name in flags.get("--spec", []) + flags.get("--with", []) + words[:1]:
+        _package(shell, "pip", name)
+    return nested(shell, words, stdin)
+
+
+@command("pip", "pip3", "uv", "poetry", "pdm", "conda-install")
 def pip(shell: Shell, argv: list[str], stdin: str) -> str:
     """Python packages; `run` runs a command."""
     words = [a for a in argv if a not in ("-q", "-v", "--quiet", "--verbose", "--offline")]
@@ -302,7 +313,10 @@ def system_packages(shell: Shell, argv: list[str], stdin: str) -> str:
             if word[:1] != "-" and "://" in word:
                 network(shell, word)
             elif word[:1] not in "-./":
-                shell.world.emit(Kind.PACKAGE, "other:" + word.lower())
+                # `host/owner/name@version` is a package by its last part, too.
+                name = word.lower().split("@")[0]
+                for each in {name, name.rsplit("/", 1)[-1]}:
+                    shell.world.emit(Kind.PACKAGE, "other:" + each)
         return ANY
     if argv[:1] == ["run"]:
         return generic(shell, [a for a in argv[1:] if a[:1] != "-"], stdin)

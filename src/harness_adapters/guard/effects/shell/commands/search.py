@@ -131,7 +131,7 @@ def fd(shell: Shell, argv: list[str], stdin: str) -> str:
     found = [shell.world.path(root).rstrip("/") + "/" + ANY for root in roots]
     for root in roots:
         shell.world.emit(Kind.LIST, shell.world.path(root), recursive=True)
-    for path in found:
+    for path in found if runs else []:
         words = [word.replace("{}", path) for word in runs]
         nested(shell, words if "{}" in " ".join(runs) else [*words, path], "")
     return "\n".join(found)

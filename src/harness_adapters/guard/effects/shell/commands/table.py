@@ -18,6 +18,7 @@ Command: TypeAlias = "Callable[[Shell, list[str], str], str]"
 
 COMMANDS: dict[str, Command] = {}
 _URL = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//([^/?#]*)", re.IGNORECASE)
+_QUOTED_PATH = re.compile(r"""["'`]((?:/|~/|\.\./)[^"'`\s]+)["'`]""")
 _VERSIONED = re.compile(r"(python|pip|pypy|ruby|perl|lua|php|node)[\d.]*[wm]?")
 
 
@@ -146,6 +147,10 @@ def generic(shell: Shell, argv: list[str], stdin: str) -> str:
         if path and len(path) < 4096 and "\n" not in path:
             for place in places(shell, path):
                 shell.world.emit(Kind.READ, place)
+        if len(word) < 4096 and known(word):
+            # A text in a language of its own: the paths that it quotes.
+            for quoted in _QUOTED_PATH.findall(word):
+                shell.world.emit(Kind.READ, shell.world.path(quoted))
     return ANY
 
 

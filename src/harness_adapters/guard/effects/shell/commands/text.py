@@ -80,7 +80,7 @@ def _formatted(match: re.Match[str], rest: list[str]) -> str:
     *("zcat", "bzcat", "xzcat", "zless", "gzcat", "lz4cat", "zstdcat", "strings", "od", "hexdump"),
     *("hd", "paste", "join", "column", "comm", "iconv", "md5sum", "sha1sum", "sha256sum"),
     *("sha512sum", "b2sum", "cksum", "sum", "wc", "file", "diff", "cmp", "sdiff", "vimdiff"),
-    *("colordiff", "look", "ptx", "tsort", "shuf", "csvlook", "csvcut", "view", "nano", "emacs"),
+    *("colordiff", "look", "ptx", "tsort", "shuf", "csvlook", "csvcut", "view", "nano"),
 )
 def reader(shell: Shell, argv: list[str], stdin: str) -> str:
     """Reads its operands, or its input."""
