@@ -6,6 +6,8 @@
 # HARNESS_ADAPTERS_PYTHON=/path/to/python3   use this interpreter
 # HARNESS_ADAPTERS_LOCK=base                 use requirements/base.txt whatever the machine
 set -euo pipefail
+# Containers often forbid bytecode files: then every start of an engine compiles for half a minute.
+unset PYTHONDONTWRITEBYTECODE
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 export LC_ALL=C.UTF-8 PYTHONNOUSERSITE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
@@ -240,8 +242,11 @@ if [ $code -eq 2 ] && [ "$lock" != base ]; then
 fi
 [ $code -eq 0 ] || fail "$(grep -m1 -E 'No matching distribution|not a supported wheel' "$log")"
 
-say "checking that the packages load"
+say "checking that the packages load (this compiles them, once)"
 "$venv/bin/python" -c 'import torch, transformers, peft, harness_adapters' >>"$log" 2>&1 ||
     fail "the installed packages do not import: $(tail -n 1 "$log")"
+case $lock in
+    *vllm) "$venv/bin/python" -c 'import vllm.entrypoints.openai.api_server' >>"$log" 2>&1 || true ;;
+esac
 echo "$lock $(fingerprint "$lock")" >"$stamp"
 say "set-up: done"

@@ -9,7 +9,7 @@ rollout had the same number of them (1 / (B * constant_tokens)): longer batches 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -59,7 +59,7 @@ def make_batch(rollouts: Sequence[Rollout], settings: TrainSettings, version: in
             chosen.append((rollout, advantage))
     tokens = [sum(len(t.output_ids) for t in r.turns) for r, _ in chosen]
     live = [i for i, (_, advantage) in enumerate(chosen) if advantage != 0 and tokens[i]]
-    shares = {
+    shares: dict[str, Callable[[int], float]] = {
         "rollout": lambda i: 1 / (len(chosen) * tokens[i]),
         "token": lambda _: 1 / sum(tokens),
         "constant": lambda _: 1 / (len(chosen) * settings.constant_tokens),

@@ -65,12 +65,12 @@ class Tree:
     @property
     def per_head(self) -> bool:
         """Multiply head by head (CPU, cache-sized) or all heads at once (GPU)."""
-        return self.device.type == "cpu"
+        return bool(self.device.type == "cpu")
 
     @property
     def flex(self) -> bool:
         """Attend by FlexAttention: on NVIDIA GPUs."""
-        return self.device.type == "cuda"
+        return bool(self.device.type == "cuda")
 
     @property
     def is_chain(self) -> bool:
