@@ -280,7 +280,9 @@ def test_commands_in_the_documents_exist() -> None:
                 break  # a placeholder such as VERB
             assert name in command.commands, f"{where}: no command {name!r} ({' '.join(words)})"
             command = command.commands[name]
-        known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+        known = {"--help"}
+        for parameter in command.params:
+            known |= {*parameter.opts, *parameter.secondary_opts}
         for word in rest:
             option = word.strip("[]").split("=")[0]
             if option.startswith("--"):
