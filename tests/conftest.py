@@ -7,9 +7,14 @@ import shutil
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from harness_adapters.engine.embedded import prepare
+
+# Machines that build and test are busy: how long an example takes says nothing there.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

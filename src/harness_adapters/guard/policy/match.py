@@ -151,7 +151,9 @@ class CompiledRule:
             # Globs that would create or unpack something don't point at a file that is there.
             touches = effect.existing or effect.kind is Kind.DELETE or not effect.recursive
             if path.endswith("/" + ANY) and not (effect.existing or effect.kind is Kind.DELETE):
-                return False
+                # Unless all of it goes there: what comes out of an archive overwrites.
+                below = path.removesuffix(ANY)
+                return known(below) and self.regex.fullmatch(below + "any") is not None
             return touches and any(paths_meet(path, sample) for sample in self.samples)
         return any(self._meets_glob(path, glob) for glob in self.globs)
 

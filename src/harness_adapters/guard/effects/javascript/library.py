@@ -87,7 +87,8 @@ class Library:
             world.emit(Kind.NETWORK, text_of(host))
             return DATA
         if name in ("process.kill",):
-            world.emit(Kind.PROCESS, f"kill:{text}")
+            parent = isinstance(first, Ref) and first.name == "process.ppid"
+            world.emit(Kind.PROCESS, "kill-parent" if parent else f"kill:{text}")
         if name in ("process.chdir",):
             world.cwd = world.path(text)
         if name in ("process.cwd",):

@@ -65,7 +65,7 @@ def attribute(program: Program, owner: Value, name: str) -> Value:
 
 
 def _member(program: Program, owner: Ref, name: str) -> Value:
-    if owner.name in _BUILTIN_MODULES:
+    if owner.name in _BUILTIN_MODULES and name != "__dict__":
         return Ref(name)
     full = f"{owner.name}.{name}"
     if full == "os.path.join" or full.startswith("posixpath."):

@@ -25,6 +25,13 @@ from harness_adapters.guard.effects.world import World
 _NETWORK_FILE = re.compile(r"/dev/(?:tcp|udp)/([^/]+)(?:/|$)")
 _READ_FILE = re.compile(r"\$\(\s*<(?![<(])")
 _READ_WRITE = re.compile(r"(?<=[\s;&|])(\d*)<>(?=\s*[\w/.~$\"'])")
+
+
+def _one_way(match: re.Match[str]) -> str:
+    """`N<>`: of the standard input it is read, of any other it counts as appended to."""
+    return match[1] + ("<" if match[1] in ("", "0") else ">>")
+
+
 _SILENT = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
 
 
@@ -63,7 +70,7 @@ class Shell(ShellState):
             self.bodies = bodies
         if root.has_error:
             # Two forms that the grammar lacks, in words that mean the same to the analysis.
-            mended = _READ_WRITE.sub(r"\1<", _READ_FILE.sub("$(cat <", source))
+            mended = _READ_WRITE.sub(_one_way, _READ_FILE.sub("$(cat <", source))
             root = PARSER.parse(mended.encode(errors="replace")).root_node
         if root.has_error:
             self.world.emit(Kind.UNRESOLVED, "syntax")

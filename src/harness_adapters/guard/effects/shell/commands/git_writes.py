@@ -125,6 +125,10 @@ def apply(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
         place = shell.world.path(path)
         if shell.world.written(place) and not known(shell.world.content(place) or ANY):
             shell.world.emit(Kind.UNRESOLVED, "code")
+    below = (flags.get("--directory") or [""])[-1]
+    if below:
+        # Where the patch's own names can't be read, at least this much is known of them.
+        shell.world.emit(Kind.WRITE, f"{shell.world.path(below)}/{ANY}")
     for text in [shell.world.read(o) for o in operands if o != "-"] or [stdin]:
         apply_diff(shell.world, text, int(strip) if strip.isdigit() else 1)
     return ANY
