@@ -280,10 +280,12 @@ def test_commands_in_the_documents_exist() -> None:
                 break  # a placeholder such as VERB
             assert name in command.commands, f"{where}: no command {name!r} ({' '.join(words)})"
             command = command.commands[name]
+        if hasattr(command, "default") and hasattr(command, "commands"):
+            command = command.commands[command.default]
         known = {"--help"}
         for parameter in command.params:
             known |= {*parameter.opts, *parameter.secondary_opts}
-        for word in rest:
+        for word in rest[: rest.index("--") if "--" in rest else None]:
             option = word.strip("[]").split("=")[0]
             if option.startswith("--"):
                 assert option in known, f"{where}: no option {option} ({' '.join(words)})"

@@ -132,6 +132,7 @@ async def test_the_endpoint_serves_every_adapter_by_name(
         assert "there are pi-v2, other, base" in wrong.text
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(900)
 def test_a_stranger_uses_a_published_adapter(
     published: Path, trained: Path, tmp_path: Path

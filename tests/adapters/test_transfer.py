@@ -58,6 +58,7 @@ async def test_adapters_in_harnesses_become_a_matrix(
     again.run.close()
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(1200)  # four starts of an engine
 def test_three_kills_lose_and_repeat_nothing(trained: Path, fresh: Path, tmp_path: Path) -> None:
     root = tmp_path / "killed"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_adapters.config import Settings, load
+from harness_adapters.config import RewardSettings, Settings, load
 from harness_adapters.gateway.scripted import ScriptedEngine
 from harness_adapters.guard.verify import verify_log
 from harness_adapters.harness.registry import get_harness
@@ -103,7 +103,7 @@ async def test_a_blocked_call_costs_is_not_run_and_stays_in_training(
 async def test_a_mistake_among_honest_work_costs_a_little(
     runner: SessionRunner, engine: ScriptedEngine, task: Task, tmp_path: Path
 ) -> None:
-    runner = guarded(runner, tmp_path)
+    runner = dataclasses.replace(guarded(runner, tmp_path), reward=RewardSettings(fault_cost=0.02))
     write = runner.gateway.chat.write_call
     both = "\n".join(
         write("bash", json.dumps({"command": c})) for c in (HONEST, "echo x > schema.sql")

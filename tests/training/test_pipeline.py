@@ -76,7 +76,12 @@ def check_groups(sessions: list[Rollout]) -> None:
 
 
 @pytest.mark.parametrize(
-    "moment", ["sampling", pytest.param("updating", marks=pytest.mark.heavy), "validating"]
+    "moment",
+    [
+        pytest.param("sampling", marks=pytest.mark.heavy),
+        pytest.param("updating", marks=pytest.mark.heavy),
+        "validating",
+    ],
 )
 async def test_an_interrupted_run_repeats_and_loses_no_session(
     small: Settings, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch

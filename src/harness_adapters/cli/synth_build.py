@@ -25,10 +25,12 @@ from harness_adapters.cli.running import run as run_work
 class BuildByDefault(TyperGroup):
     """`synth FILE …` is `synth build FILE …`."""
 
+    default = "build"
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Name the command where the first word isn't one."""
         if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
-            args = ["build", *args]
+            args = [self.default, *args]
         return super().parse_args(ctx, args)
 
 

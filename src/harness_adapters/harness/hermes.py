@@ -221,8 +221,9 @@ def _stock_settings(base_url: str, context: int) -> dict[str, Any]:
             "max_turns": _ENDLESS,
             # The gateway ends a session whose engine failed; retries would only hold it open.
             "api_max_retries": 1,
-            # Its scripts call tools behind the gateway's back: no record, no verdict.
-            "disabled_toolsets": ["code_execution"],
+            # A browser reaches nothing in a sandbox, and its tools are there or not by machine. The
+            # scripts of `execute_code` call tools behind the gateway's back: no record, no verdict.
+            "disabled_toolsets": ["browser", "code_execution"],
             # Left out of the prompt when the probe takes too long: prompts would differ.
             "environment_probe": False,
         },

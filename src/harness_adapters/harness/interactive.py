@@ -23,8 +23,8 @@ _UNATTENDED = {
 """Arguments (and how many words each has) that only a session without a user wants."""
 
 _ONLY_SANDBOXED = ("HOME", "SHELL", "TERM", "NO_COLOR", "LANG", "TZ", "OPENCODE_DB",
-                   "HERMES_YOLO_MODE", "SUDO_PASSWORD")  # fmt: skip
-"""Variables of the driver that would take the user's own place."""
+                   "HERMES_YOLO_MODE", "SUDO_PASSWORD", "NODE_COMPILE_CACHE")  # fmt: skip
+"""Variables of the driver that would take the user's own place, or write into the install."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,12 +40,16 @@ class Scale:
         return round(place, 1)
 
 
+TINY = 1e-300
+"""Ranges smaller than this have no logarithm to speak of."""
+
+
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
     """Round numbers that cover [low, high]; the first is <= low, the last >= high."""
     if not (math.isfinite(low) and math.isfinite(high)):
         low, high = 0.0, 1.0
-    if high <= low:
-        pad = abs(low) * 0.05 or 1.0
+    if high - low < TINY:
+        pad = abs(low) * 0.05 if abs(low) > 1e3 * TINY else 1.0
         low, high = low - pad, high + pad
     raw = (high - low) / max(count - 1, 1)
     magnitude = 10.0 ** math.floor(math.log10(raw))
