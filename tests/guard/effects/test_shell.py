@@ -153,6 +153,8 @@ def test_changing_in_place_says_that_the_file_was_there(command, path):
         "echo \"<<'E'\n" + "x\n" * 3000 + '$(cat /s/a)\nE\n"',
         "cat <<'E'\n" + "x\n" * 3000 + "E\ncat /s/a",
         "cat <<E\n<<'F'\n" + "x\n" * 3000 + "$(cat /s/a)\nF\nE",
+        "eval true; sh <<'E'\n" + "# nothing\n" * 900 + "cat /s/a\nE",
+        "f() { sh <<'E'\n" + "# nothing\n" * 900 + "cat /s/a\nE\n}\neval true; f",
     ],
 )
 def test_long_here_documents_hide_nothing(command):

@@ -14,8 +14,8 @@ from tree_sitter import Node
 
 from harness_adapters.guard.effects.holes import ANY, known
 from harness_adapters.guard.effects.kinds import Kind
+from harness_adapters.guard.effects.shell.parsing import PARSER
 from harness_adapters.guard.effects.shell.run import run_shell
-from harness_adapters.guard.effects.shell.state import PARSER
 from harness_adapters.guard.effects.world import OutOfBudget, Scope, Session, World
 
 _BRANCHES = {

@@ -18,20 +18,11 @@ from harness_adapters.guard.effects.holes import (
 )
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.shell.commands import run_command
-from harness_adapters.guard.effects.shell.long_text import all_found, set_aside
-from harness_adapters.guard.effects.shell.state import PARSER, ShellState
+from harness_adapters.guard.effects.shell.parsing import parse
+from harness_adapters.guard.effects.shell.state import ShellState
 from harness_adapters.guard.effects.world import World
 
 _NETWORK_FILE = re.compile(r"/dev/(?:tcp|udp)/([^/]+)(?:/|$)")
-_READ_FILE = re.compile(r"\$\(\s*<(?![<(])")
-_READ_WRITE = re.compile(r"(?<=[\s;&|])(\d*)<>(?=\s*[\w/.~$\"'])")
-
-
-def _one_way(match: re.Match[str]) -> str:
-    """`N<>`: of the standard input it is read, of any other it counts as appended to."""
-    return match[1] + ("<" if match[1] in ("", "0") else ">>")
-
-
 _SILENT = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
 
 
@@ -62,17 +53,9 @@ class Shell(ShellState):
 
     def run(self, source: str, stdin: str = "") -> str:
         """Run a whole program; an unreadable one is unresolved."""
-        short, bodies = set_aside(source)
-        root = PARSER.parse(short.encode(errors="replace")).root_node
-        if bodies and (root.has_error or not all_found(root, bodies)):
-            root = PARSER.parse(source.encode(errors="replace")).root_node
-        else:
-            self.bodies = bodies
-        if root.has_error:
-            # Two forms that the grammar lacks, in words that mean the same to the analysis.
-            mended = _READ_WRITE.sub(_one_way, _READ_FILE.sub("$(cat <", source))
-            root = PARSER.parse(mended.encode(errors="replace")).root_node
-        if root.has_error:
+        root, bodies = parse(source)
+        self.bodies |= bodies
+        if root is None:
             self.world.emit(Kind.UNRESOLVED, "syntax")
             return ANY
         return self.output_of(root, stdin)

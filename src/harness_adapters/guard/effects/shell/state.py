@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import tree_sitter_bash
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Node
 
 from harness_adapters.guard.effects.holes import (
     ANY,
@@ -14,10 +13,10 @@ from harness_adapters.guard.effects.holes import (
 )
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.limits import capped
+from harness_adapters.guard.effects.shell.parsing import PARSER
 from harness_adapters.guard.effects.shell.words import Words
 from harness_adapters.guard.effects.world import World
 
-PARSER = Parser(Language(tree_sitter_bash.language()))
 _ARITHMETIC = re.compile(r"[\d\s()+*/%<>=!&|^~-]*")
 PROCESS_FILE = "/dev/fd/substitution"
 """Stands for `<(…)`; a number makes each of them a file of its own."""
