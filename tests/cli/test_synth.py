@@ -1,4 +1,4 @@
-"""`harness-adapters synth read`."""
+"""`harness-adapters synth`, as its users call it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from harness_adapters.cli.main import app
+from harness_adapters.errors import TraceError
 from synthesis.traces import samples
 
 KEYS = ["file", "format", "sessions", "turns", "tool_calls", "results", "exit_codes_known"]
@@ -33,3 +34,12 @@ def test_a_table_for_people(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["synth", "read", str(tmp_path)])
     assert result.exit_code == 0
     assert "codex" in result.stdout
+
+
+def test_a_path_that_is_not_there_writes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "good").write_text(samples.codex().text)
+    names = [str(tmp_path / "good"), str(tmp_path / "missing")]
+    result = CliRunner().invoke(app, ["synth", *names, "--out", str(tmp_path / "out")])
+    assert isinstance(result.exception, TraceError)
+    assert str(result.exception) == f"{names[1]}: no such file; check the path"
+    assert not (tmp_path / "out").exists()

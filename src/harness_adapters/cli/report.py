@@ -42,6 +42,8 @@ def watch(
     from harness_adapters.proxy.serving import address_of, listening, serve
     from harness_adapters.report.watch import Watch
 
+    if not (run / "run.sqlite").is_file():
+        typer.echo(f"{run}: no run there yet; the page waits for it", err=True)
     with listening(host, port) as sock:
         typer.echo(f"{address_of(sock)}/")
         asyncio.run(serve(Watch(run).app, sock))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from harness_adapters.synthesis.candidate import ANSWER_FILE, Candidate, CheckKind
 from harness_adapters.tasks import Action, Shell, Split, Task, WriteFile, load_task
+from harness_adapters.tasks.layout import DOCKERFILE, verifier_script
 from harness_adapters.tasks.task import oracle_json
 
 _PACKAGE = resources.files("harness_adapters.synthesis") / "checkers"
@@ -54,17 +55,6 @@ timeout_sec = {verifier:.1f}
 cpus = 1
 memory_mb = 2048
 """
-_TEST_SH = """\
-#!/bin/bash
-# The reward is 0 until verify.py says otherwise.
-echo 0 > /logs/verifier/reward.txt
-python3 -I /tests/verify.py /app /logs/verifier/reward.txt
-"""
-_DOCKERFILE = """\
-FROM python:3.11-slim
-WORKDIR /app
-COPY files/ /app/
-"""
 CHECK_SECONDS = 30.0
 """What the hidden check may take; the verifier gets a little more."""
 
@@ -97,11 +87,11 @@ def _contents(candidate: Candidate, split: Split) -> dict[str, bytes]:
     return {
         "task.toml": toml.encode(),
         "instruction.md": candidate.instruction.strip().encode() + b"\n",
-        "environment/Dockerfile": _DOCKERFILE.encode(),
+        "environment/Dockerfile": DOCKERFILE.encode(),
         **{f"environment/files/{path}": content for path, content in candidate.before.items()},
         "solution/solve.sh": _solve_script(candidate).encode(),
         **({"solution/oracle.json": oracle_json(actions).encode()} if actions else {}),
-        "tests/test.sh": _TEST_SH.encode(),
+        "tests/test.sh": verifier_script("verify.py").encode(),
         "tests/expected.json": json.dumps(_expected(candidate), indent=1).encode() + b"\n",
         **{f"tests/{name}.py": (_MODULES[name] / f"{name}.py").read_bytes() for name in modules},
         **{f"tests/hidden/{path}": content for path, content in candidate.hidden.items()},

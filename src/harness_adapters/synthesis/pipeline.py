@@ -38,6 +38,7 @@ from harness_adapters.synthesis.miners import Found, Miner, Refusal
 from harness_adapters.synthesis.miners.timeline import Timeline
 from harness_adapters.synthesis.privacy import PrivateError, cleaned
 from harness_adapters.synthesis.reasons import Reason
+from harness_adapters.synthesis.traces.finding import check_names
 from harness_adapters.synthesis.traces.session import Session
 
 _ORDER = {reason: number for number, reason in enumerate(Reason)}
@@ -69,7 +70,12 @@ async def build(
     options: Options,
     reporter: Reporter,
 ) -> Summary:
-    """Write a dataset into `out`. Raises StoreError where it isn't empty and nothing goes on."""
+    """Write a dataset into `out`.
+
+    Raises TraceError for a path in `traces` that isn't there, and StoreError where `out` isn't
+    empty and nothing goes on.
+    """
+    check_names(traces)
     work = out / ".synth"
     if out.exists() and any(out.iterdir()) and not (options.resume and work.is_dir()):
         raise StoreError(

@@ -40,6 +40,13 @@ def find_files(names: Iterable[str]) -> Iterator[Found]:
         yield from _below(path)
 
 
+def check_names(names: Iterable[str]) -> None:
+    """Raises TraceError for a path that isn't there: a slip, not an unreadable session."""
+    for name in names:
+        if not name.startswith(HUB) and not Path(name).exists():
+            raise TraceError(f"{name}: no such file; check the path")
+
+
 def _below(folder: Path) -> Iterator[Found]:
     if is_session_folder(folder):
         yield Found(folder, named=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from harness_adapters.errors import TaskError
 from harness_adapters.tasks.dataset import Dataset, load_dataset
+from harness_adapters.tasks.layout import DOCKERFILE, verifier_script
 from harness_adapters.tasks.starter.family import LEVELS, Draft
 from harness_adapters.tasks.starter.suite import FAMILIES, draft, family
 from harness_adapters.tasks.task import Action, Edit, Shell, Split, WriteFile, oracle_json
@@ -51,17 +52,6 @@ timeout_sec = 60.0
 [environment]
 cpus = 1
 memory_mb = 1024
-"""
-_TEST_SH = """\
-#!/bin/bash
-# The reward is 0 until check.py says otherwise.
-echo 0 > /logs/verifier/reward.txt
-python3 -I /tests/check.py /app /logs/verifier/reward.txt
-"""
-_DOCKERFILE = """\
-FROM python:3.11-slim
-WORKDIR /app
-COPY files/ /app/
 """
 
 
@@ -145,10 +135,10 @@ def write_task(root: Path, one: Draft, split: Split, name: str, level: int, seed
     content: dict[str, str] = {
         "task.toml": toml,
         "instruction.md": f"{one.instruction}\n",
-        "environment/Dockerfile": _DOCKERFILE,
+        "environment/Dockerfile": DOCKERFILE,
         "solution/oracle.json": oracle_json(one.oracle),
         "solution/solve.sh": solve_script(one.oracle, one.files),
-        "tests/test.sh": _TEST_SH,
+        "tests/test.sh": verifier_script("check.py"),
         "tests/expected.json": json.dumps(one.checks, indent=1, ensure_ascii=False) + "\n",
         **{f"tests/{each}.py": (_CHECKERS / f"{each}.py").read_text() for each in sorted(modules)},
         **{f"environment/files/{path}": text for path, text in one.files.items()},
