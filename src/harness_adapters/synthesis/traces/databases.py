@@ -85,7 +85,7 @@ def _hermes(connection: sqlite3.Connection) -> Iterator[Record]:
 def parquet_records(path: Path) -> Iterator[Record]:
     """Rows of a Parquet file, batch by batch; needs the package `pyarrow`."""
     try:
-        import pyarrow.parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        import pyarrow.parquet
     except ImportError as error:
         raise TraceError(f"{path}: a Parquet file; install pyarrow to read it") from error
     try:
