@@ -57,6 +57,7 @@ class BwrapSandbox:
         self._state: Path | None = None
         self._lowers: list[Path] = []
         self._prefix: list[str] = []
+        self._bwrap = ""
         self._usage = Usage()
         self._spent = False
         self._disable_userns = Path("/proc/sys/user/max_user_namespaces").exists()
@@ -114,7 +115,8 @@ class BwrapSandbox:
         limit = command.resource_limits(
             file_mb=self._limits.file_mb, data_mb=None if grouped else self._limits.memory_mb
         )
-        self._prefix = [*first, *limit, *command.drop_privileges(uid), str(bwrap)]
+        self._prefix = [*first, *limit, *command.drop_privileges(uid)]
+        self._bwrap = str(bwrap)
 
     def _stage(self, source: Path, number: int, uid: int) -> Path:
         """A lower layer whose files the sandbox may change: they must belong to its user."""
@@ -215,6 +217,7 @@ class BwrapSandbox:
     ) -> ExecResult:
         process = Process.spawn(
             self._prefix,
+            self._bwrap,
             self._options(env, network),
             argv,
             files=command.ETC_FILES,

@@ -99,6 +99,44 @@ def drop_privileges(uid: int) -> list[str]:
     return [_util("setpriv"), *who, "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
 
 
+_BOUND = """\
+[ "$PPID" = "$1" ] || exit 125
+exec 8>&"$2" 9<&"$3"
+shift 3
+exec "$@"
+"""
+
+_HELD = """\
+read -r word <&9 || exit 125
+command -v -- "$1" >/dev/null || { echo "$1: No such file or directory" >&2; exit 127; }
+echo started >&8
+exec 8>&- 9<&-
+exec "$@"
+"""
+
+
+def bound_to(parent: int, *, status: int, gate: int) -> list[str]:
+    """The command prefix that lets what follows live only as long as the process `parent`.
+
+    bwrap asks for this itself, but late: one whose starter was killed first would stay. Comes after
+    the change of user, which makes the kernel forget the wish, and looks for `parent` once it was
+    uttered. The descriptors go to places that a shell of the sandbox can name (see `held`).
+    """
+    wish = [_util("setpriv"), "--pdeathsig", "KILL"]
+    numbers = [str(number) for number in (parent, status, gate)]
+    return [*wish, "/bin/bash", "-c", _BOUND, "bash", *numbers]
+
+
+def held(argv: Sequence[str]) -> list[str]:
+    """`argv` for inside the sandbox: waits for a line from the gate, and tells when it begins.
+
+    bwrap's own `--block-fd` takes a gate that closed, because its starter was killed, for leave to
+    go on, at a time when bwrap's init isn't yet bound to anybody. The command gets neither
+    descriptor.
+    """
+    return ["/bin/sh", "-c", _HELD, "sh", *argv]
+
+
 def resource_limits(*, file_mb: int, data_mb: int | None) -> list[str]:
     """The command prefix that sets the limits of each single process.
 

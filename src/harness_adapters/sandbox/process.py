@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from harness_adapters.errors import SandboxError
 from harness_adapters.priority import AGENT, set_back
+from harness_adapters.sandbox import command
 
 _T = TypeVar("_T")
 
@@ -98,6 +99,7 @@ class Process:
     def spawn(
         cls,
         prefix: Sequence[str],
+        bwrap: str,
         options: Sequence[str],
         argv: Sequence[str],
         *,
@@ -106,14 +108,14 @@ class Process:
         stdin: bytes,
         output_bytes: int,
     ) -> Process:
-        """Start `prefix` (which ends in bwrap) on `argv`; the command itself is held back.
+        """Start `bwrap` behind `prefix` on `argv`; the command itself is held back.
 
         Options travel in a memory file: nothing of the host shows in the sandbox's process list.
         """
         with contextlib.ExitStack() as stack:
 
             def lend(data: bytes) -> int:
-                descriptor = _memory_file(data)
+                descriptor = _high(_memory_file(data))
                 stack.callback(os.close, descriptor)
                 return descriptor
 
@@ -128,18 +130,21 @@ class Process:
                 lent.append(lend(filter_program))
                 full += ["--seccomp", str(lent[-1])]
             status, status_write = os.pipe()
+            status_write = _high(status_write)
             stack.callback(os.close, status_write)
             failed = stack.enter_context(contextlib.ExitStack())
             failed.callback(os.close, status)
             gate_read, gate = os.pipe()
+            gate_read = _high(gate_read)
             stack.callback(os.close, gate_read)
             failed.callback(os.close, gate)
+            bound = command.bound_to(os.getpid(), status=status_write, gate=gate_read)
             full += ["--json-status-fd", str(status_write), "--block-fd", str(gate_read)]
             lent.append(lend(b"".join(option.encode() + b"\0" for option in full)))
             source = lend(stdin) if stdin else subprocess.DEVNULL
             try:
                 child = subprocess.Popen(
-                    [*prefix, "--args", str(lent[-1]), "--", *argv],
+                    [*prefix, *bound, bwrap, "--args", str(lent[-1]), "--", *command.held(argv)],
                     stdin=source,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
@@ -150,7 +155,7 @@ class Process:
                     start_new_session=True,
                 )
             except OSError as error:
-                raise SandboxError(f"can't start {prefix[0]}: {error.strerror}") from None
+                raise SandboxError(f"can't start {(*prefix, bwrap)[0]}: {error.strerror}") from None
             failed.pop_all()
             set_back(child.pid, AGENT)
             return cls(child, status, gate, output_bytes)
@@ -182,7 +187,7 @@ class Process:
     def release(self) -> None:
         """Let the command start."""
         with contextlib.suppress(BrokenPipeError):  # died in its set-up: `ran` will tell
-            os.write(self._gate, b"x")
+            os.write(self._gate, b"x\n")  # one byte for bwrap, a line for the command's shell
 
     async def wait(self, timeout: float) -> bool:
         """Wait for the command to end; whether `timeout` seconds passed first."""
@@ -225,7 +230,7 @@ class Process:
         with contextlib.suppress(BlockingIOError):
             while data := os.read(self._status, _CHUNK):
                 self._reported += data
-        return b'"exit-code"' in self._reported
+        return b"started\n" in self._reported
 
     async def _complaint(self) -> str:
         self.kill()
@@ -274,6 +279,13 @@ def _memory_file(data: bytes) -> int:
     seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
     return descriptor
+
+
+def _high(descriptor: int) -> int:
+    """The same above 9: below are the places that the starting shells use."""
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
+    os.close(descriptor)
+    return moved
 
 
 async def to_the_end(work: Awaitable[_T]) -> _T:
