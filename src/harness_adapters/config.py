@@ -114,6 +114,8 @@ class TrainSettings(Section):
     """Rollouts per task."""
     probe_generations: int = Field(4, ge=2)
     """Rollouts of a task before the rest: where these all succeed or all fail, no more follow."""
+    num_iterations: int = Field(1, ge=1)
+    """Optimizer steps on the rollouts of one step."""
     learning_rate: float = Field(7e-4, gt=0)
     weight_decay: float = Field(0.0, ge=0)
     max_grad_norm: float = Field(1.0, gt=0)

@@ -284,3 +284,19 @@ def test_what_does_not_fit_is_one_clear_line(tmp_path: Path, model_dir: Path) ->
             tmp_path / "x", "pi", model_dir,
             settings().model_copy(update={"lora": LoraSettings(targets=["nothing"])}),
         )  # fmt: skip
+
+
+def test_two_iterations_are_two_steps_on_the_same_rollouts(tmp_path: Path, model_dir: Path) -> None:
+    once = Learner(tmp_path / "once", "pi", model_dir, settings())
+    twice = Learner(tmp_path / "twice", "pi", model_dir, settings(num_iterations=2))
+    one, two = (learner.update(1, some_rollouts(1)) for learner in (once, twice))
+    assert (one.version, two.version) == (1, 1)
+    for name in ("loss", "grad_norm", "sampling/importance_sampling_ratio/mean"):
+        assert two.metrics[name] == one.metrics[name], "what is told is the first iteration's"
+    first, second = (weights(tmp_path / where / "adapters/pi-v1") for where in ("once", "twice"))
+    assert any(not torch.equal(first[name], second[name]) for name in first)
+    # Another step on the same rollouts, by hand: they are not too old for version 1.
+    by_hand = once.update(2, some_rollouts(1))
+    assert by_hand.metrics["kl"] == pytest.approx(two.metrics["kl/last_iteration"], rel=1e-6)
+    third = weights(tmp_path / "once/adapters/pi-v2")
+    assert all(torch.allclose(third[name], second[name], atol=1e-7) for name in third)

@@ -146,6 +146,17 @@ class Learner:
         return name, adapter.publish(self._model, self._adapters, name)
 
     def _optimize(self, batch: Batch) -> dict[str, float]:
+        """`num_iterations` optimizer steps on one batch; the metrics are those of the first.
+
+        Later ones are off-policy by what the earlier ones changed; `kl/last_iteration` says how far.
+        """
+        first = self._iterate(batch)
+        last = first
+        for _ in range(1, self._settings.num_iterations):
+            last = self._iterate(batch)
+        return first if last is first else first | {"kl/last_iteration": last["kl"]}
+
+    def _iterate(self, batch: Batch) -> dict[str, float]:
         settings = LossSettings(
             name=self._settings.loss,
             ratio_min=self._settings.ratio_min,

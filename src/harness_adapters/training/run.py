@@ -173,9 +173,12 @@ def _check_kinds(chosen: Sequence[str], there: Set[str]) -> None:
 
 
 def shared_dataset(settings: Settings) -> Dataset:
-    """The settings' dataset outside of any run: the starter suite lies among the caches."""
+    """The settings' dataset outside of any run: the starter suite lies among the caches.
+
+    Under a key of what made it: after an update that changes a task the old one isn't taken.
+    """
     sizes = settings.tasks.model_dump_json(exclude={"kinds"})  # kinds are a choice from it
-    name = hashlib.sha256(sizes.encode()).hexdigest()[:12]
+    name = hashlib.sha256((sizes + starter.fingerprint()).encode()).hexdigest()[:12]
     return open_dataset(settings, data_dir() / "starter" / name)
 
 

@@ -6,7 +6,7 @@ function in one of the theme files; to add one, write it and list it in that fil
 
 from harness_adapters.tasks.starter.family import LEVELS, Check, Draft, Family
 from harness_adapters.tasks.starter.suite import FAMILIES, draft, family, kinds
-from harness_adapters.tasks.starter.writing import write, write_task
+from harness_adapters.tasks.starter.writing import fingerprint, write, write_task
 
 __all__ = [
     "FAMILIES",
@@ -16,6 +16,7 @@ __all__ = [
     "Family",
     "draft",
     "family",
+    "fingerprint",
     "kinds",
     "write",
     "write_task",

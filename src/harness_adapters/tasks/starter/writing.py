@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 import shutil
@@ -53,6 +54,14 @@ timeout_sec = 60.0
 cpus = 1
 memory_mb = 1024
 """
+
+
+def fingerprint() -> str:
+    """A hash of the code that makes the suite: two suites of one seed and size may differ by it."""
+    code = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        code.update(f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return code.hexdigest()
 
 
 def write(
