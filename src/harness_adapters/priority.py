@@ -1,9 +1,12 @@
 """Who gets the processor first where engine, learner and agents share it.
 
-Everything waits for the engine: agents for its answers, the learner for their sessions. Yet Linux
-gives each session (`setsid`) an equal share (autogroups, sched(7)), whatever the nice values in it,
-and sixteen agents are sixteen sessions against the engine's one. So they are set back, and so is
-the learner, but less. Raising a nice value needs no privilege.
+Agents and engine count alike, on purpose. An engine's step takes nearly as long for one request as
+for many, so what it needs are agents that reach it together: set behind it, they start one by one,
+and it decodes for two or three at a time. Only the learner is set back: it waits for sessions, and
+would take the processor from both.
+
+Linux gives each session (`setsid`) an equal share (autogroups, sched(7)), whatever the nice values
+in it, so it is the session that is set back. Raising a nice value needs no privilege.
 """
 
 from __future__ import annotations
@@ -13,10 +16,7 @@ import os
 from pathlib import Path
 
 LEARNER = 5
-"""Nice value of a learner: a third of the engine's weight."""
-
-AGENT = 15
-"""Nice value of each sandbox: a thirtieth of the engine's weight."""
+"""Nice value of a learner: a third of an agent's or the engine's weight."""
 
 
 def set_back(pid: int, nice: int) -> None:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness_adapters.errors import SandboxError
-from harness_adapters.priority import AGENT, set_back
 from harness_adapters.sandbox import command
 
 _T = TypeVar("_T")
@@ -157,7 +156,6 @@ class Process:
             except OSError as error:
                 raise SandboxError(f"can't start {(*prefix, bwrap)[0]}: {error.strerror}") from None
             failed.pop_all()
-            set_back(child.pid, AGENT)
             return cls(child, status, gate, output_bytes)
 
     async def ready(self) -> int:
