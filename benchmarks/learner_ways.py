@@ -171,7 +171,7 @@ def update_by_trl(
     import trl
     from datasets import Dataset
     from datasets.table import InMemoryTable
-    from transformers import AutoTokenizer
+    from transformers import AutoTokenizer, TrainerCallback
 
     from harness_adapters.engine.embedded import resolve_model
     from harness_adapters.learner.rows import turns_to_rows
@@ -194,6 +194,22 @@ def update_by_trl(
             "env_mask": [[int(t) for t in row.trained[head:]] for row, head in pairs],
         }
 
+    whole = sum(len(row.ids) for row in everything)
+    found: dict[str, Any] = {
+        "rows": len(everything), "forwarded": whole, "computed": len(rows), "note": "",
+        "trained": sum(sum(row.trained) for row in everything),
+    }  # fmt: skip
+    watch = measured(found)
+
+    class Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
+        """The step alone, without what a trainer prepares once."""
+
+        def on_step_begin(self, *_: Any, **__: Any) -> None:
+            watch.__enter__()
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            watch.__exit__(None, None, None)
+
     rng = random.Random(0)
     arguments = trl.GRPOConfig(
         output_dir=folder, report_to=[], use_cpu=True, bf16=False, max_steps=1, save_strategy="no",
@@ -215,14 +231,9 @@ def update_by_trl(
             resolve_model("smollm2", progress=lambda _: None)
         ),
         rollout_func=hand_over,
+        callbacks=[Watch()],
     )
-    whole = sum(len(row.ids) for row in everything)
-    found: dict[str, Any] = {
-        "rows": len(everything), "forwarded": whole, "computed": len(rows), "note": "",
-        "trained": sum(sum(row.trained) for row in everything),
-    }  # fmt: skip
-    with measured(found):
-        trainer.train()
+    trainer.train()
     return scaled(found, sum(len(row.ids) for row in rows), whole)
 
 
