@@ -1,20 +1,28 @@
-"""One update on recorded sessions: seconds, memory and tokens of four ways to compute it.
+"""One update of the learner against three other ways to compute it: seconds, memory, tokens.
 
-    python benchmarks/recorded_sessions.py --harness opencode --out opencode.json
-    python benchmarks/learner.py opencode.json [--model smollm2] [--json]
+    for h in pi opencode hermes; do
+        python benchmarks/recorded_sessions.py --harness $h --out $h.json
+    done
+    python benchmarks/learner.py pi.json opencode.json hermes.json \
+        --model smollm2 --model tiny-lfm2 --sample 4 --out found.json --plot growth.svg
 
 - `turns`: every turn as a row of its own: its whole prompt, its sampled tokens.
 - `merged`: turns merged by exact prefix, row by row.
 - `ours`: every distinct token once.
 - `trl`: TRL's GRPOTrainer with a `rollout_func` that hands over the same sessions, one by one; of
-  a session that forks it gets the last row. Left out where `trl` is not installed.
+  a session that forks it gets the last row.
 
-Each way runs alone in a fresh process, one thread. Rewards differ within a task, so every session
-is trained. `cpu s` are processor seconds of forward, backward and the optimizer's step (they don't
-count the waiting for a busy machine), `peak` is the growth of resident memory over the loaded
-model. `--sample N` computes only N rows of `turns` and `merged`, evenly spread over lengths and the
-longest among them, and multiplies by tokens: rows are independent, so seconds add up. `--growth`
-runs `ours` on the first 1/8, 1/4, 1/2 and all of the sessions; `--plot FILE` draws that.
+Three parts (`--part`, else all): `ways` on the recorded sessions; `growth`, `ours` and `merged` by
+number of made-up sessions on one prompt; `memory`, the same two at 32k distinct tokens, with and
+without activation checkpointing.
+
+Each job runs alone in a fresh process, one thread, and is ended when it takes longer or more memory
+than allowed; the others go on. With `--out` each result is written at once, and what is in the file
+isn't measured again. `cpu s` are processor seconds of forward, backward and the optimizer's step
+(they don't count the waiting for a busy machine), `peak` is the growth of resident memory over the
+loaded model. `--sample N` computes only N rows of `turns` and `merged`, evenly spread over lengths
+and the longest among them, and as many sessions by TRL; rows are independent, so their seconds are
+multiplied by tokens. Rewards differ within a task, so every session is trained.
 """
 
 from __future__ import annotations
@@ -22,315 +30,263 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import recorded_sessions
-
-from harness_adapters.records import Turn
-
 WAYS = ("turns", "merged", "ours", "trl")
-RANK = 8
+PARTS = ("ways", "growth", "memory")
+IDLE = 20
+"""So many times its seconds a job may take on the clock: it may hang, and the machine be busy."""
+GROWTH_PROMPT, GROWTH_TURNS = 2600, 6
+LONG_PROMPT, LONG_ROLLOUTS, LONG_TURNS = 13_000, 64, 4
+"""33,800 distinct tokens: the longest stock prompt, and 20,800 below it."""
 
 
-def random_lfm2(dtype: str) -> Any:
-    """A random LFM2 that is small enough to measure every way on, with SmolLM2's vocabulary."""
-    import torch
-    from transformers import Lfm2Config, Lfm2ForCausalLM
+@dataclass(frozen=True)
+class Job:
+    """One update to measure; sessions are recorded (`file`) or made up (`prompt`, `turns`)."""
 
-    torch.manual_seed(0)
-    config = Lfm2Config(
-        vocab_size=49_152, hidden_size=256, intermediate_size=768, num_hidden_layers=8,
-        num_attention_heads=8, num_key_value_heads=2, block_auto_adjust_ff_dim=False,
-        layer_types=["conv", "conv", "full_attention", "conv"] * 2, tie_word_embeddings=True,
-        max_position_embeddings=32_768,
-    )  # fmt: skip
-    return Lfm2ForCausalLM(config).to(getattr(torch, dtype)).train()
+    part: str
+    way: str
+    model: str
+    dtype: str
+    token_budget: int
+    checkpointing: bool
+    rollouts: int
+    """0: all of the file's."""
+    attempts: int
+    """Sessions of a task."""
+    sample: int
+    file: str = ""
+    prompt: int = 0
+    turns: int = 0
 
-
-def adapted_model(name: str, dtype: str) -> Any:
-    """The base with a rank-8 adapter that already changes something."""
-    import torch
-
-    from harness_adapters.config import LoraSettings
-    from harness_adapters.engine.embedded import resolve_model
-    from harness_adapters.learner.model import add_lora, load_base
-
-    if name == "tiny-lfm2":
-        base = random_lfm2(dtype)
-    else:
-        base = load_base(resolve_model(name, progress=lambda _: None), dtype=dtype, device="cpu")
-    base.config.use_cache = False
-    model = add_lora(base, LoraSettings(rank=RANK, targets="auto"), seed=0)
-    for parameter_name, parameter in model.named_parameters():
-        if "lora_B" in parameter_name:
-            torch.nn.init.normal_(parameter, std=0.02)
-    return model
+    @property
+    def label(self) -> str:
+        """Model and sessions: what jobs that are compared have in common."""
+        sessions = Path(self.file).stem if self.file else f"{self.rollouts} on {self.prompt:,}"
+        return f"{self.model}, {sessions}" + (", checkpointed" if self.checkpointing else "")
 
 
-def memory(field: str) -> int:
-    """Bytes of this process: `VmRSS` now, `VmHWM` at its highest."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) * 1024
-    raise SystemExit(f"/proc/self/status has no {field}")
-
-
-def measured(work: Callable[[], dict[str, float]]) -> dict[str, float]:
-    """What `work` gives, with its seconds and its peak of memory."""
-    before, start, clock = memory("VmRSS"), os.times(), time.perf_counter()
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
-    found = work()
-    end = os.times()
-    return found | {
-        "cpu_seconds": end.user + end.system - start.user - start.system,
-        "wall_seconds": time.perf_counter() - clock,
-        "peak_bytes": float(memory("VmHWM") - before),
-    }
-
-
-def sampled(rows: list[Any], count: int) -> list[Any]:
-    """`count` rows, evenly spread over lengths, the longest among them."""
-    if not count or count >= len(rows):
-        return rows
-    ordered = sorted(rows, key=lambda row: len(row.ids), reverse=True)
-    return [ordered[len(ordered) * i // count] for i in range(count)]
-
-
-def update(way: str, sessions: Sequence[list[Turn]], options: argparse.Namespace) -> dict[str, Any]:
-    """One optimizer step by rows (`turns`, `merged`) or by trie (`ours`)."""
-    import torch
-
-    from harness_adapters.learner.forward import Terms
-    from harness_adapters.learner.masters import MasterWeights
-    from harness_adapters.learner.plain_forward import PlainForward
-    from harness_adapters.learner.rows import turns_to_rows
-    from harness_adapters.learner.shared_forward import choose_forward
-
-    model = adapted_model(options.model, options.dtype)
-    masters = MasterWeights((n, p) for n, p in model.named_parameters() if p.requires_grad)
-    optimizer = torch.optim.AdamW(masters.parameters, lr=1e-4)
-    parts = [[turn] for turns in sessions for turn in turns] if way == "turns" else sessions
-    owner = [i for i, turns in enumerate(sessions) for _ in (turns if way == "turns" else [0])]
-    everything = [
-        row for number, turns in zip(owner, parts, strict=True)
-        for row in turns_to_rows(turns, number)
-    ]  # fmt: skip
-    rows = everything if way == "ours" else sampled(everything, options.sample)
-    note = ""
-    if way == "ours":
-        forward, note = choose_forward(
-            model, token_budget=options.token_budget, checkpointing=options.checkpointing
-        )
-    else:
-        if options.checkpointing:
-            base = model.get_base_model()
-            base.gradient_checkpointing_enable({"use_reentrant": False})
-        forward = PlainForward(model)
-    total = sum(sum(row.trained) for row in everything)
-
-    def loss(terms: Terms, logprobs: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
-        advantage = torch.sin(terms.rollout_M.float() + 1)
-        ratio = (logprobs - terms.old_logprobs_M).clamp(-5, 5).exp().detach()
-        return -(ratio.clamp(max=4.0) * advantage * logprobs).sum() / total
-
-    def work() -> dict[str, float]:
-        counts = forward.run(rows, loss)
-        optimizer.step()
-        masters.push()
-        return {
-            "forwarded": counts.forwarded,
-            "distinct": counts.distinct,
-            "trained": counts.trained,
-            "trunk": counts.trunk,
+def planned(options: argparse.Namespace) -> Iterator[Job]:
+    """All jobs of the command line, quick and important ones first."""
+    ways = [way for way in ("ours", "merged", "trl", "turns") if way in (options.way or WAYS)]
+    for model in options.model or ["smollm2"]:
+        common = {
+            "model": model,
+            "dtype": options.dtype,
+            "token_budget": options.token_budget,
+            "attempts": options.attempts,
         }
+        plain = common | {"checkpointing": options.checkpointing}
+        if "ways" in options.part:
+            for file in options.sessions:
+                for way in ways:
+                    sample = 0 if way == "ours" else options.sample
+                    yield Job(
+                        "ways",
+                        way,
+                        rollouts=options.rollouts,
+                        sample=sample,
+                        file=str(file),
+                        **plain,
+                    )
+        for way in [way for way in ways if way in ("ours", "merged")]:
+            if "growth" in options.part:
+                for count in options.growth:
+                    yield Job(
+                        "growth", way, rollouts=count, prompt=GROWTH_PROMPT, turns=GROWTH_TURNS,
+                        sample=2 if way == "merged" else 0, **plain,
+                    )  # fmt: skip
+            if "memory" in options.part:
+                for checkpointing in (False, True):
+                    yield Job(
+                        "memory", way, rollouts=LONG_ROLLOUTS, prompt=LONG_PROMPT, turns=LONG_TURNS,
+                        sample=1 if way == "merged" else 0, checkpointing=checkpointing, **common,
+                    )  # fmt: skip
 
-    found: dict[str, Any] = measured(work)
-    whole = sum(len(row.ids) for row in everything)
-    if len(rows) < len(everything):
-        factor = whole / found["forwarded"]
-        for key in ("cpu_seconds", "wall_seconds"):
-            found[key] *= factor
-        found |= {"forwarded": whole, "trained": total, "rows_computed": len(rows)}
-    return found | {"rows": len(everything), "note": note}
+
+def run(job: Job, seconds: float, memory: int) -> dict[str, Any]:
+    """What the job found, or why it was stopped (`stopped`; `failed` if by an error)."""
+    script = Path(__file__).with_name("learner_ways.py")
+    asked = json.dumps(asdict(job) | {"parent": os.getpid()})
+    started = time.monotonic()
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        worker = subprocess.Popen([sys.executable, script, asked], stdout=out, stderr=errors)
+        stopped = ""
+        while worker.poll() is None and not stopped:
+            time.sleep(0.05)
+            used, resident = usage(worker.pid)
+            if resident > memory:
+                stopped = f"needs more than {memory / 2**30:g} GiB"
+            elif used > seconds or time.monotonic() - started > IDLE * seconds:
+                stopped = f"takes longer than {seconds:g} s"
+        if stopped:
+            worker.kill()
+            worker.wait()
+            return {"stopped": stopped}
+        out.seek(0)
+        errors.seek(0)
+        if worker.returncode:
+            last = (errors.read().strip().splitlines() or [f"exit status {worker.returncode}"])[-1]
+            return {"stopped": last, "failed": True}
+        found: dict[str, Any] = json.loads(out.read().splitlines()[-1])
+        return found
 
 
-def update_by_trl(
-    sessions: Sequence[list[Turn]], options: argparse.Namespace, folder: str
-) -> dict[str, Any]:
-    """TRL's own training loop, one optimizer step."""
-    import trl
-    from datasets import Dataset
-    from datasets.table import InMemoryTable
-    from transformers import AutoTokenizer
+def usage(process: int) -> tuple[float, int]:
+    """Processor seconds and resident bytes so far; 0 when the process has just ended."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0, 0
+    ticks = int(fields[11]) + int(fields[12])  # utime and stime of proc_pid_stat(5)
+    return ticks / os.sysconf("SC_CLK_TCK"), int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
 
-    from harness_adapters.engine.embedded import resolve_model
-    from harness_adapters.learner.rows import turns_to_rows
 
-    model = adapted_model(options.model, options.dtype)
-    rows = [turns_to_rows(turns)[-1] for turns in sessions]
-    order = iter(rows)
+class Results:
+    """Jobs and what they found, kept in a file as they come."""
 
-    def hand_over(prompts: list[Any], _: Any) -> dict[str, Any]:
-        chosen = [next(order) for _ in prompts]
-        heads = [row.first_trained for row in chosen]
-        pairs = list(zip(chosen, heads, strict=True))
-        return {
-            "prompt_ids": [row.ids[:head] for row, head in pairs],
-            "completion_ids": [row.ids[head:] for row, head in pairs],
-            "logprobs": [row.logprobs[head:] for row, head in pairs],
-            "env_mask": [[int(t) for t in row.trained[head:]] for row, head in pairs],
-        }
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self.found: dict[Job, dict[str, Any]] = {}
+        if file is not None and file.exists():
+            for entry in json.loads(file.read_text()):
+                if "stopped" not in entry["found"]:
+                    self.found[Job(**entry["job"])] = entry["found"]
 
-    rng = random.Random(0)
-    arguments = trl.GRPOConfig(
-        output_dir=folder, report_to=[], use_cpu=True, bf16=False, max_steps=1, save_strategy="no",
-        per_device_train_batch_size=1, gradient_accumulation_steps=len(rows),
-        num_generations=options.attempts, loss_type="cispo", epsilon_high=4.0, beta=0.0,
-        gradient_checkpointing=options.checkpointing, max_completion_length=8192,
-        learning_rate=1e-4, disable_tqdm=True, logging_steps=1,
-    )  # fmt: skip
-    trainer = trl.GRPOTrainer(
-        model=model,
-        reward_funcs=lambda completions, **_: [rng.random() for _ in completions],
-        args=arguments,
-        train_dataset=Dataset(
-            InMemoryTable.from_pydict(
-                {"prompt": [f"task {i}" for i in range(len(rows) // options.attempts)]}
-            ),
-            fingerprint="sessions",
-        ),
-        processing_class=AutoTokenizer.from_pretrained(
-            resolve_model("smollm2", progress=lambda _: None)
-        ),
-        rollout_func=hand_over,
+    def __contains__(self, job: Job) -> bool:
+        return job in self.found
+
+    def add(self, job: Job, found: dict[str, Any]) -> None:
+        """Keep what a job found, in the file too."""
+        self.found[job] = found
+        if self._file is not None:
+            beside = self._file.with_suffix(".part")
+            beside.write_text(self.as_json())
+            beside.replace(self._file)
+
+    def as_json(self) -> str:
+        """A list of jobs, each with what it found."""
+        entries = [{"job": asdict(job), "found": found} for job, found in self.found.items()]
+        return json.dumps(entries, indent=1)
+
+
+def table(found: dict[Job, dict[str, Any]], part: str) -> list[str]:
+    """Markdown rows of one part, each with ratios against `ours` on the same sessions."""
+    chosen = {job: values for job, values in found.items() if job.part == part}
+    ours = {job.label: v for job, v in chosen.items() if job.way == "ours" and "stopped" not in v}
+    heads = (
+        "sessions | way | rows | forwarded | cpu s | x ours | wall s | x ours | peak MiB | x ours"
     )
-
-    def work() -> dict[str, float]:
-        trainer.train()
-        return {"forwarded": sum(len(row.ids) for row in rows)}
-
-    trained = sum(sum(row.trained) for row in rows)
-    return measured(work) | {"trained": trained, "rows": len(rows), "note": ""}
-
-
-def worker(options: argparse.Namespace) -> None:
-    """Run one way and print what was found, as JSON in the last line."""
-    import tempfile
-
-    import torch
-
-    torch.set_num_threads(1)
-    _, sessions = recorded_sessions.load(options.sessions[0])
-    sessions = sessions[: options.rollouts or None]
-    if options.worker == "trl":
-        with tempfile.TemporaryDirectory() as folder:
-            found = update_by_trl(sessions, options, folder)
-    else:
-        found = update(options.worker, sessions, options)
-    print(json.dumps(found))
+    lines = ["", f"| {heads} |", "|---" * 10 + "|"]
+    for job, values in chosen.items():
+        if "stopped" in values:
+            lines.append(f"| {job.label} | {job.way} | {values['stopped']} | | | | | | | |")
+            continue
+        distinct = f" ({values['distinct']:,} distinct)" if "distinct" in values else ""
+        cells = [job.label, job.way, rows(values), f"{values['forwarded']:,}{distinct}"]
+        for key, form in (
+            ("cpu_seconds", "{:.1f}"), ("wall_seconds", "{:.1f}"), ("peak_bytes", "{:,.0f}")
+        ):  # fmt: skip
+            scale = 2**20 if key == "peak_bytes" else 1
+            cells.append(form.format(values[key] / scale))
+            base = ours.get(job.label)
+            cells.append(f"{values[key] / base[key]:.1f}" if base else "")
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines if chosen else []
 
 
-def in_a_process(way: str, file: Path, rollouts: int, options: argparse.Namespace) -> Any:
-    """The worker's result; None where the way is not installed."""
-    flags = ["--worker", way, "--rollouts", rollouts, "--model", options.model]
-    flags += ["--dtype", options.dtype, "--token-budget", options.token_budget]
-    flags += ["--sample", options.sample, "--attempts", options.attempts]
-    flags += ["--checkpointing"] if options.checkpointing else []
-    done = subprocess.run(
-        [sys.executable, __file__, str(file), *map(str, flags)],
-        capture_output=True,
-        text=True,
-        check=False,
+def rows(values: dict[str, Any]) -> str:
+    """`96`, or `96, 4 computed`."""
+    computed = values.get("computed", values["rows"])
+    return str(values["rows"]) + (f", {computed} computed" if computed < values["rows"] else "")
+
+
+def plot(found: dict[Job, dict[str, Any]], file: Path) -> None:
+    """Processor seconds of one update by number of rollouts, a panel for each model."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    matplotlib.rcParams["svg.hashsalt"] = "learner"
+    from matplotlib import pyplot
+
+    points: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    for job, values in found.items():
+        if job.part == "growth" and "stopped" not in values:
+            curve = points.setdefault(job.model, {}).setdefault(job.way, [])
+            curve.append((job.rollouts, values["cpu_seconds"]))
+    if not points:
+        raise SystemExit("nothing to plot: no point of `growth` was measured")
+    figure, panels = pyplot.subplots(
+        1, len(points), figsize=(4.2 * len(points), 3.2), squeeze=False
     )
-    if way == "trl" and "No module named 'trl'" in done.stderr:
-        return None
-    if done.returncode:
-        raise SystemExit(f"{way} failed:\n{done.stderr[-3000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    for panel, (model, curves) in zip(panels[0], points.items(), strict=True):
+        for way, curve in sorted(curves.items(), reverse=True):
+            panel.plot(*zip(*sorted(curve), strict=True), marker="o", label=way)
+        panel.set(title=model, xlabel=f"rollouts on {GROWTH_PROMPT:,} tokens", ylabel="CPU seconds")
+        panel.set_xlim(left=0)
+        panel.set_ylim(bottom=0)
+        panel.grid(alpha=0.3)
+        panel.legend()
+    figure.tight_layout()
+    kept: dict[str, Any] = {"metadata": {"Date": None}} if file.suffix == ".svg" else {}
+    figure.savefig(file, **kept)
 
 
-def table(label: str, found: dict[str, Any]) -> list[str]:
-    """Markdown rows, ratios against `ours` (or the last way, without it)."""
-    ours = found.get("ours") or list(found.values())[-1]
-    lines = []
-    for way, values in found.items():
-        times = values["cpu_seconds"] / ours["cpu_seconds"]
-        some = f" ({values['rows_computed']} rows)" if "rows_computed" in values else ""
-        lines.append(
-            f"| {label} | {way}{some} | {values['rows']} | {values['forwarded']:,.0f} "
-            f"| {values['trained']:,.0f} | {values['cpu_seconds']:.1f} | {times:.1f} "
-            f"| {values['peak_bytes'] / 2**20:,.0f} |"
-        )
-    return lines
-
-
-def growth(file: Path, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """`ours` on growing parts of the sessions."""
-    _, sessions = recorded_sessions.load(file)
-    whole = options.rollouts or len(sessions)
-    counts = sorted({max(2, whole // part) for part in (8, 4, 2, 1)})
-    return [{"rollouts": n} | in_a_process("ours", file, n, options) for n in counts]
-
-
-def plot(label: str, points: list[dict[str, Any]], file: Path) -> None:
-    """Seconds against distinct tokens, as a drawing."""
-    from harness_adapters.report.charts import Series, curves
-
-    rising = [(p["distinct"], p["cpu_seconds"]) for p in points]
-    title = f"CPU seconds of one update by distinct tokens, {label}"
-    drawn = curves(title, [Series("ours", rising, marked=True)], bounds=(0.0, None), width=480)
-    file.write_text(drawn)
-
-
-def main() -> None:
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("sessions", type=Path, nargs="+")
-    parser.add_argument("--model", default="smollm2", help="tiny-lfm2, or as --model elsewhere")
+    parser.add_argument("sessions", type=Path, nargs="*")
+    parser.add_argument("--model", action="append", help="tiny-lfm2, or as --model elsewhere")
+    parser.add_argument("--part", action="append", choices=PARTS, help="again for more; else all")
+    parser.add_argument("--way", action="append", choices=WAYS, help="again for more; else all")
     parser.add_argument("--dtype", default="float32", choices=["bfloat16", "float32"])
-    parser.add_argument("--way", action="append", choices=WAYS)
     parser.add_argument("--rollouts", type=int, default=0, help="only the first so many sessions")
-    parser.add_argument("--attempts", type=int, default=4, help="sessions of a task, for trl")
+    parser.add_argument("--attempts", type=int, default=4, help="sessions of a task")
+    parser.add_argument("--growth", type=int, nargs="+", default=[4, 8, 16, 32, 64])
     parser.add_argument("--token-budget", type=int, default=1024)
     parser.add_argument("--checkpointing", action="store_true", help="in every way")
-    parser.add_argument("--sample", type=int, default=0)
-    parser.add_argument("--growth", action="store_true")
-    parser.add_argument("--plot", type=Path)
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--worker", choices=WAYS, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.worker:
-        worker(options)
-        return
-    everything: dict[str, Any] = {}
-    if not options.json and not options.growth:
-        print("| sessions | way | rows | tokens forwarded | trained | cpu s | x ours | peak MiB |")
-        print("|---|---|---|---|---|---|---|---|")
+    parser.add_argument("--sample", type=int, default=0, help="rows that are really computed")
+    parser.add_argument("--seconds", type=float, default=3600, help="of a processor, for each job")
+    parser.add_argument("--gib", type=float, default=16, help="of memory, for each job")
+    parser.add_argument("--out", type=Path, help="results so far, read and written")
+    parser.add_argument("--plot", type=Path, help="the part `growth` as .svg or .png")
+    parser.add_argument("--json", action="store_true", help="print this instead of tables")
+    options = parser.parse_args(arguments)
+    options.part = options.part or PARTS
     for file in options.sessions:
-        label, _ = recorded_sessions.load(file)
-        if options.growth:
-            everything[label] = growth(file, options)
-            for point in [] if options.json else everything[label]:
-                print(
-                    f"{label}: {point['rollouts']} rollouts, {point['distinct']:,} distinct tokens,"
-                    f" {point['cpu_seconds']:.2f} s, peak {point['peak_bytes'] / 2**20:,.0f} MiB"
-                )
-            if options.plot:
-                plot(label, everything[label], options.plot)
+        if not file.is_file():
+            parser.error(f"{file} isn't there; benchmarks/recorded_sessions.py makes such files")
+    if "ways" in options.part and not options.sessions:
+        parser.error("the part `ways` needs recorded sessions: benchmarks/recorded_sessions.py")
+    return options
+
+
+def main() -> int:
+    options = parse()
+    results, jobs = Results(options.out), list(planned(options))
+    for number, job in enumerate(jobs, 1):
+        if job in results:
             continue
-        ways = options.way or WAYS
-        found = {way: in_a_process(way, file, options.rollouts, options) for way in ways}
-        everything[label] = {way: values for way, values in found.items() if values}
-        if not options.json:
-            print("\n".join(table(label, everything[label])), flush=True)
+        found = run(job, options.seconds, int(options.gib * 2**30))
+        results.add(job, found)
+        said = found.get("stopped") or f"{found['cpu_seconds']:.1f} CPU seconds"
+        print(f"[{number}/{len(jobs)}] {job.label}, {job.way}: {said}", file=sys.stderr, flush=True)
+    if options.plot:
+        plot(results.found, options.plot)
     if options.json:
-        print(json.dumps({"model": options.model, "dtype": options.dtype, "found": everything}))
+        print(results.as_json())
+    else:
+        for part in options.part:
+            print("\n".join(table(results.found, part)))
+    return int(any(found.get("failed") for found in results.found.values()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -150,6 +150,8 @@ class TrainSettings(Section):
     seed: int = 0
     threads: int = Field(1, ge=1)
     device: str = "auto"
+    processes: int = Field(1, ge=1)
+    """Processes that share each update, one for each GPU."""
 
 
 LEARNABLE = {

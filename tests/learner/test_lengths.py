@@ -45,7 +45,8 @@ def memory(field: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))
 
 
-@pytest.mark.heavy  # a minute or two of one core
+@pytest.mark.timeout(1800)
+@pytest.mark.heavy  # a minute or two of one core, more of a busy one
 @pytest.mark.parametrize("family", ["llama", "lfm3_like"])
 def test_one_update_in_bounded_memory(family: str) -> None:
     rows = sessions()

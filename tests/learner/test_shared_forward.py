@@ -109,24 +109,6 @@ def test_activation_checkpointing_changes_nothing(family: str) -> None:
     assert_same(with_lora(tiny_model(family)), forked_rows(40), token_budget=25, checkpointing=True)
 
 
-@pytest.mark.heavy  # FlexAttention traces itself anew for every shape
-@pytest.mark.parametrize("family", ["llama", "gemma3", "lfm3_like"])
-@pytest.mark.parametrize("trunk", [0, 40, 150])
-@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-def test_flex_attention_sees_the_same(
-    family: str, trunk: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Forward only, uncompiled: what can be run of the GPU's way on a CPU."""
-    rows = forked_rows(trunk)
-    model = with_lora(tiny_model(family))
-    expected = row_logprobs(PlainForward(copy.deepcopy(model)), rows)
-    monkeypatch.setattr(tree.Tree, "flex", property(lambda _: True))
-    for budget in (25, 4096):
-        found = row_logprobs(SharedForward(model, token_budget=budget), rows)
-        for a, b in zip(found, expected, strict=True):
-            assert a == pytest.approx(b, abs=LOGPROB_TOLERANCE)
-
-
 def test_temperature() -> None:
     assert_same(with_lora(tiny_model()), forked_rows(10), temperature=0.7)
     assert_same(tiny_model(), forked_rows(10), temperature=1.3)

@@ -1,19 +1,21 @@
-"""The losses that TRL has too, on the same rows: same value, same gradients of the adapter.
+"""The losses that TRL has too, on the same rows: same log-probabilities, values and gradients.
 
-TRL is no dependency; where it isn't installed these tests are skipped (`pip install trl` into the
-environment to run them).
+Ours come from the shared forward, theirs from `GRPOTrainer`'s own loss on padded rows.
 """
 
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import trl
+from trl import import_utils as trl_imports
 
 from harness_adapters.config import TrainSettings
-from harness_adapters.learner.batch import make_batch
+from harness_adapters.learner.batch import Batch, make_batch
 from harness_adapters.learner.forward import Terms, TokenTable, rollout_log_ratios, row_logprobs
 from harness_adapters.learner.losses import LossSettings, policy_loss
 from harness_adapters.learner.rows import Row
@@ -21,9 +23,11 @@ from harness_adapters.learner.shared_forward import choose_forward
 from harness_adapters.records import Rollout
 
 from .builders import VOCABULARY, rollout, tiny_model, turn
-from .test_shared_forward import gradients, with_lora
+from .test_shared_forward import LOGPROB_TOLERANCE, gradients, with_lora
 
-trl = pytest.importorskip("trl")
+# TRL loads any vLLM that it finds: half a minute for what no test here needs.
+trl_imports.is_vllm_available = lambda *_, **__: False
+
 CONSTANT = 20
 CAP = 4.0
 
@@ -51,7 +55,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "epsilon_high": 0.1,
         },
     ),
-    "brake": ({"loss": "grpo", "beta": 0.3}, {"loss_type": "grpo", "beta": 0.3}),
+    "brake": (
+        {"loss": "grpo", "beta": 0.3},
+        # TRL multiplies the brake by the ratio by default; ours is the plain estimate.
+        {"loss_type": "grpo", "beta": 0.3, "use_bias_correction_kl": False},
+    ),
 }
 
 
@@ -90,7 +98,10 @@ def _noisy(
     return (exact + noise).tolist()
 
 
-def our_loss(model: Any, rollouts: list[Rollout], chosen: dict[str, Any]) -> tuple[float, Any]:
+def our_loss(
+    model: Any, rollouts: list[Rollout], chosen: dict[str, Any]
+) -> tuple[float, list[list[float]], Batch]:
+    """The loss, the log-probabilities of each row's sampled tokens, and what they were made of."""
     settings = TrainSettings(ratio_mask="none", constant_tokens=CONSTANT, ratio_cap=CAP, **chosen)
     batch = make_batch(rollouts, settings, version=0)
     losses = LossSettings(
@@ -99,7 +110,8 @@ def our_loss(model: Any, rollouts: list[Rollout], chosen: dict[str, Any]) -> tup
     )  # fmt: skip
     forward, note = choose_forward(model)
     assert note == ""
-    ratios = rollout_log_ratios(batch.rows, row_logprobs(forward, batch.rows))
+    scores = row_logprobs(forward, batch.rows)
+    ratios = rollout_log_ratios(batch.rows, scores)
     with model.disable_adapter():
         base = TokenTable(batch.rows, row_logprobs(forward, batch.rows), device=torch.device("cpu"))
     total = 0.0
@@ -120,12 +132,13 @@ def our_loss(model: Any, rollouts: list[Rollout], chosen: dict[str, Any]) -> tup
         return value
 
     forward.run(batch.rows, loss)
-    return total, batch
+    return total, scores, batch
 
 
 def their_loss(
-    model: Any, batch: Any, chosen: dict[str, Any], tmp_path: Any
-) -> tuple[float, dict[str, torch.Tensor]]:
+    model: Any, batch: Batch, chosen: dict[str, Any], tmp_path: Path
+) -> tuple[float, list[list[float]], dict[str, torch.Tensor]]:
+    """The same of TRL, and the adapter's gradients."""
     from datasets import Dataset
     from datasets.table import InMemoryTable
     from tokenizers import Tokenizer, models
@@ -183,22 +196,29 @@ def their_loss(
     trained = trainer.model.train()
     ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1)
     mask = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1)
-    with torch.no_grad(), trained.disable_adapter():
-        inputs["ref_per_token_logps"] = trainer._get_per_token_logps_and_entropies(
-            trained, ids, mask, after
-        )[0]
+
+    def logprobs() -> torch.Tensor:
+        with torch.no_grad():
+            return trainer._get_per_token_logps_and_entropies(trained, ids, mask, after)[0]
+
+    with trained.disable_adapter():
+        inputs["ref_per_token_logps"] = logprobs()
+    sampled = inputs["tool_mask"].bool()
+    scores = [line[kept].tolist() for line, kept in zip(logprobs(), sampled, strict=True)]
     loss = trainer._compute_loss(trained, inputs)
     loss.backward()
-    return float(loss.detach()), gradients(trained)
+    return float(loss.detach()), scores, gradients(trained)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_same_loss_and_gradients(name: str, tmp_path: Any) -> None:
+@pytest.mark.parametrize(("name", "family"), [*((n, "llama") for n in CASES), ("cispo", "lfm2")])
+def test_same_logprobs_loss_and_gradients(name: str, family: str, tmp_path: Path) -> None:
     ours, theirs = CASES[name]
-    model = with_lora(tiny_model())
+    model = with_lora(tiny_model(family))
     other = copy.deepcopy(model)
-    loss, batch = our_loss(model, some_rollouts(other), ours)
-    expected, expected_gradients = their_loss(other, batch, theirs, tmp_path)
+    loss, scores, batch = our_loss(model, some_rollouts(other), ours)
+    expected, expected_scores, expected_gradients = their_loss(other, batch, theirs, tmp_path)
+    for found_row, expected_row in zip(scores, expected_scores, strict=True):
+        assert found_row == pytest.approx(expected_row, abs=LOGPROB_TOLERANCE)
     assert loss == pytest.approx(expected, rel=1e-4, abs=1e-6)
     found = gradients(model)
     assert found.keys() == expected_gradients.keys()

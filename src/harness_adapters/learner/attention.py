@@ -169,7 +169,8 @@ def tree_attention(
         return out.transpose(1, 2).contiguous(), None
     _, heads, count, size = query.shape
     groups = key.shape[1]
-    k, v = key[0], value[0]
+    # One copy for the graph, for the record and for those that read the trunk.
+    k, v = key[0].contiguous(), value[0].contiguous()
     layer = int(module.layer_idx)
     if tree.record is not None:
         # A window's next query sees one position less of what is recorded here.
@@ -181,9 +182,7 @@ def tree_attention(
         out = flex.attend(query[0], k, v, trunk, tree, sliding_window, scale)
         return out.transpose(0, 1)[None].contiguous(), None
     q = query[0].view(groups, heads // groups, count, size).transpose(1, 2) * scale
-    out = _TreeAttention.apply(
-        q.contiguous(), k.contiguous(), v.contiguous(), trunk_key, trunk_value, tree, sliding_window
-    )
+    out = _TreeAttention.apply(q.contiguous(), k, v, trunk_key, trunk_value, tree, sliding_window)
     return out.permute(1, 0, 2, 3).reshape(1, count, heads, size), None
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import torch
 
 from harness_adapters.learner.rows import Row
+from harness_adapters.learner.trie import distinct_tokens
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -46,6 +47,21 @@ class TokenCounts:
     trunk: int = 0
     micro_batches: int = 0
 
+    @classmethod
+    def sum_of(cls, parts: Sequence[TokenCounts], rows: Sequence[Row]) -> TokenCounts:
+        """Of a step that several processes shared; `rows` are those of all.
+
+        What more than one of them computed counts as forwarded more than once.
+        """
+        return cls(
+            merged=sum(part.merged for part in parts),
+            distinct=distinct_tokens(rows),
+            forwarded=sum(part.forwarded for part in parts),
+            trained=sum(part.trained for part in parts),
+            trunk=min(part.trunk for part in parts if part.merged),
+            micro_batches=sum(part.micro_batches for part in parts),
+        )
+
 
 class Forward(Protocol):
     """Log-probabilities of a batch's trained tokens and, through them, gradients."""
@@ -79,7 +95,7 @@ def rollout_log_ratios(rows: Sequence[Row], logprobs: Sequence[Sequence[float]])
 
     `logprobs` as `row_logprobs` gives them.
     """
-    count = 1 + max(row.rollout for row in rows)
+    count = 1 + max((row.rollout for row in rows), default=-1)
     totals, tokens = torch.zeros(count), torch.zeros(count)
     for row, found in zip(rows, logprobs, strict=True):
         old = [p for p, trained in zip(row.logprobs, row.trained, strict=True) if trained]

@@ -32,6 +32,7 @@ from harness_adapters.learner.forward import (
 from harness_adapters.learner.losses import LossSettings, TokenStatistics, policy_loss
 from harness_adapters.learner.masters import MasterWeights
 from harness_adapters.learner.model import add_lora, load_base
+from harness_adapters.learner.ranks import Ranks
 from harness_adapters.learner.rows import Row, pair_to_row
 from harness_adapters.learner.shared_forward import choose_forward
 from harness_adapters.records import Rollout
@@ -43,8 +44,17 @@ BETAS = (0.9, 0.95)
 class Learner:
     """Trains and publishes `<run>/adapters/<harness>-v<N>`; continues from `<run>/checkpoints`."""
 
-    def __init__(self, run: Path, harness: str, model_dir: Path, settings: Settings) -> None:
+    def __init__(
+        self,
+        run: Path,
+        harness: str,
+        model_dir: Path,
+        settings: Settings,
+        ranks: Ranks | None = None,
+    ) -> None:
+        """`ranks`: the processes that share the work, when this one isn't alone."""
         settings = settled(settings)
+        self._ranks = ranks or Ranks()
         self._settings = settings.train
         self._harness = harness
         self._adapters = run / "adapters"
@@ -52,7 +62,7 @@ class Learner:
         base = load_base(
             model_dir,
             dtype=settings.model.dtype,
-            device=settings.train.device,
+            device=self._ranks.device(settings.train.device),
             trust_remote_code=settings.model.trust_remote_code,
         )
         self._model = add_lora(base, settings.lora, seed=settings.train.seed)
@@ -97,7 +107,7 @@ class Learner:
         """Name and directory of the current version, written if it isn't there."""
         name = adapter.adapter_name(self._harness, self.version)
         path = self._adapters / name
-        if not adapter.is_published(path):
+        if self._ranks.first and not adapter.is_published(path):
             adapter.publish(self._model, self._adapters, name)
         return name, path
 
@@ -130,7 +140,8 @@ class Learner:
         name, _ = self.publish() if not enough else self._publish_new()
         self.step = step
         self._results[step] = StepResult(metrics, name, self.version)
-        self.save()
+        if self._ranks.first:
+            self.save()
         return self._results[step]
 
     def _again(self, step: int) -> StepResult:
@@ -143,7 +154,9 @@ class Learner:
 
     def _publish_new(self) -> tuple[str, Path]:
         name = adapter.adapter_name(self._harness, self.version)
-        return name, adapter.publish(self._model, self._adapters, name)
+        if self._ranks.first:
+            adapter.publish(self._model, self._adapters, name)
+        return name, self._adapters / name
 
     def _optimize(self, batch: Batch) -> dict[str, float]:
         """`num_iterations` optimizer steps on one batch; the metrics are those of the first.
@@ -167,14 +180,15 @@ class Learner:
             epsilon_high=self._settings.epsilon_high,
             beta=self._settings.beta,
         )
+        rows = self._ranks.own(batch.rows)
         rollout_ratios = (
-            rollout_log_ratios(batch.rows, row_logprobs(self._forward, batch.rows)).to(
+            rollout_log_ratios(rows, row_logprobs(self._forward, rows)).to(
                 self._masters.parameters[0].device
             )
             if settings.needs_rollout_ratios
             else None
         )
-        base = self._base_logprobs(batch.rows) if settings.beta else None
+        base = self._base_logprobs(rows) if settings.beta else None
         seen = TokenStatistics()
         parameters = self._masters.parameters
         device = parameters[0].device
@@ -197,7 +211,12 @@ class Learner:
             )
 
         self._masters.zero_grad()
-        counts = self._forward.run(batch.rows, loss)
+        counts = self._forward.run(rows, loss)
+        self._ranks.sum_gradients(parameters)
+        if self._ranks.count > 1:
+            everyone = self._ranks.gather((seen, counts))
+            seen = TokenStatistics.sum_of(part for part, _ in everyone)
+            counts = TokenCounts.sum_of([part for _, part in everyone], batch.rows)
         rate = self._rate()
         for group in self._optimizer.param_groups:
             group["lr"] = rate

@@ -21,6 +21,8 @@ Names of losses and metrics are TRL's. M terms of one micro-batch.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -87,6 +89,19 @@ class TokenStatistics:
             self.sums[name] = self.sums.get(name, 0.0) + float(value.sum())
             self.minima[name] = min(self.minima.get(name, float("inf")), float(value.min()))
             self.maxima[name] = max(self.maxima.get(name, float("-inf")), float(value.max()))
+
+    @classmethod
+    def sum_of(cls, parts: Iterable[TokenStatistics]) -> TokenStatistics:
+        """Of all terms of the parts."""
+        total = cls()
+        for part in parts:
+            total.terms += part.terms
+            total.loss += part.loss
+            for name, value in part.sums.items():
+                total.sums[name] = total.sums.get(name, 0.0) + value
+                total.minima[name] = min(total.minima.get(name, math.inf), part.minima[name])
+                total.maxima[name] = max(total.maxima.get(name, -math.inf), part.maxima[name])
+        return total
 
     def metrics(self) -> dict[str, float]:
         """Means, minima and maxima over tokens, under TRL's names.

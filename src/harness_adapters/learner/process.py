@@ -12,8 +12,9 @@ One request per line, one answer per line, in order:
 
 The first line says that it's ready: {"ok", "ready", "step", "version", "note"}. A request that
 fails is answered {"ok": false, "error": one line}. Rollouts are read from the run's store; settings
-from its `config.toml`; the model from `--model`, else from the store's fact `model_dir`. It ends
-with its input, and with `--parent` also when that process, the one that started it, dies.
+from its `config.toml`; the model from `--model`, else from the store's fact `model_dir`. With
+`train.processes` above 1 it starts the others, which share each update. It ends with its input, and
+with `--parent` also when that process, the one that started it, dies.
 """
 
 from __future__ import annotations
@@ -22,15 +23,20 @@ import argparse
 import json
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from harness_adapters import config
+from harness_adapters.config import Settings
 from harness_adapters.errors import HarnessAdaptersError, LearnerError
 from harness_adapters.learner.asked import asked_rollouts
 from harness_adapters.learner.wire import say, take_standard_output
 from harness_adapters.lifeline import end_with
 from harness_adapters.store import Store
+
+if TYPE_CHECKING:
+    from harness_adapters.learner.ranks import Ranks
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -40,18 +46,40 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--harness", required=True)
     parser.add_argument("--model", type=Path, help="model directory (else the run's own)")
     parser.add_argument("--parent", type=int, help="end when this process, which starts us, dies")
+    parser.add_argument("--rank", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--meeting", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.parent is not None:
         end_with(options.parent)
     wire = take_standard_output()
     try:
-        server = _Server(options.run_dir, options.harness, options.model)
+        file = options.run_dir / "config.toml"
+        settings = config.load(file if file.is_file() else None)
+        from harness_adapters.learner.ranks import Ranks, gathered
+
+        if options.rank:
+            ranks = Ranks(options.rank, settings.train.processes, options.meeting)
+            return _follow(_Server(options, settings, ranks), ranks)
+        with gathered(settings.train.processes, partial(_as_rank, options)) as ranks:
+            return _lead(_Server(options, settings, ranks), ranks, wire)
     except HarnessAdaptersError as error:
         print(error, file=sys.stderr, flush=True)
         say(wire, {"ok": False, "error": str(error)})
         return error.exit_code
+
+
+def _as_rank(options: argparse.Namespace, rank: int, meeting: Path) -> list[str]:
+    model = ["--model", str(options.model)] if options.model else []
+    return [
+        "harness_adapters.learner", str(options.run_dir), "--harness", options.harness, *model,
+        "--rank", str(rank), "--meeting", str(meeting),
+    ]  # fmt: skip
+
+
+def _lead(server: _Server, ranks: Ranks, wire: TextIO) -> int:
     say(wire, server.ready())
     for line in sys.stdin:
+        ranks.tell(line)
         answer = server.answer(line)
         say(wire, answer)
         if answer.get("closed"):
@@ -59,11 +87,17 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _follow(server: _Server, ranks: Ranks) -> int:
+    """Do what the first process does, without a word; it is ended by that one."""
+    while not server.answer(ranks.hear()).get("closed"):
+        pass
+    return 0
+
+
 class _Server:
-    def __init__(self, run: Path, harness: str, model: Path | None) -> None:
+    def __init__(self, options: argparse.Namespace, settings: Settings, ranks: Ranks) -> None:
+        run, model = options.run_dir, options.model
         self._store = Store.existing(run)
-        file = run / "config.toml"
-        settings = config.load(file if file.is_file() else None)
         stored = self._store.fact("model_dir")
         if model is None and stored is None:
             raise LearnerError(f"{run} doesn't say which model it trains; give --model DIR")
@@ -72,7 +106,8 @@ class _Server:
         from harness_adapters.learner.learner import Learner
 
         torch.set_num_threads(settings.train.threads)
-        self._learner = Learner(run, harness, model or Path(stored), settings)
+        self._ranks = ranks
+        self._learner = Learner(run, options.harness, model or Path(stored), settings, ranks)
 
     def ready(self) -> dict[str, Any]:
         learner = self._learner
@@ -106,6 +141,8 @@ class _Server:
                 return {"adapter": name, "path": str(path), "version": self._learner.version}
             case "update":
                 return self._update(int(request["step"]), list(request["rollouts"]))
+            case "logprobs" if not self._ranks.first:
+                return {}
             case "logprobs":
                 pairs = [(list(prompt), list(output)) for prompt, output in request["pairs"]]
                 folder = request.get("adapter")
