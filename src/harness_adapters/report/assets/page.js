@@ -128,6 +128,13 @@
     return element;
   }
 
+  // Browsers refuse an address that changes many times a second, as it would under a held key.
+  let addressing = 0;
+  function address(id) {
+    clearTimeout(addressing);
+    addressing = setTimeout(() => history.replaceState(null, "", `#session-${id}`), 150);
+  }
+
   function open(id, focus) {
     selected = id;
     const s = sessions[id];
@@ -171,7 +178,7 @@
       if ((place + 1) * ROW > list.scrollTop + list.clientHeight) list.scrollTop = (place + 1) * ROW - list.clientHeight;
     }
     draw();
-    history.replaceState(null, "", `#session-${id}`);
+    address(id);
     if (focus) title.focus({ preventScroll: true });
   }
 
