@@ -18,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import yaml
+
 TOKEN = "hf_test"
 
 
@@ -99,7 +101,10 @@ class _Handler(BaseHTTPRequestHandler):
         body, path = self._body(), urlsplit(self.path).path
         if not self._known():
             return
-        if path == "/api/repos/create":
+        if path == "/api/validate-yaml":
+            answer = _checked(json.loads(body)["content"])
+            self._send(answer, 400 if answer["errors"] else 200)
+        elif path == "/api/repos/create":
             self._create(json.loads(body))
         elif found := re.fullmatch(r"/api/models/(.+)/preupload/main", path):
             files = json.loads(body)["files"]
@@ -190,6 +195,15 @@ class _Handler(BaseHTTPRequestHandler):
         sha = self.state.commit(name)
         url = f"{self.state.address}/{name}/commit/{sha}"
         self._send({"success": True, "commitOid": sha, "commitUrl": url})
+
+
+def _checked(card: str) -> dict[str, Any]:
+    """A card's front matter has to be a YAML mapping."""
+    parts = card.split("---\n", 2)
+    front = yaml.safe_load(parts[1]) if card.startswith("---\n") and len(parts) == 3 else {}
+    fine = isinstance(front, dict)
+    errors = [] if fine else [{"message": "the metadata is not a mapping", "line": 1}]
+    return {"errors": errors, "warnings": []}
 
 
 def _mode(file: dict[str, Any]) -> dict[str, Any]:

@@ -76,10 +76,10 @@ async def endpoint(engine: Obliging, harness: Harness, place: Path) -> AsyncIter
 
 
 async def run(start: Attended, place: Path) -> tuple[int, str]:
-    """Exit code and output, in the user's directory."""
+    """Exit code and output of an agent in the directory that its user is in."""
     env = {**os.environ, **start.env, "HOME": str(place / "user")}
     process = await asyncio.create_subprocess_exec(
-        *start.argv, cwd=place / "work", env=env, stdin=asyncio.subprocess.DEVNULL,
+        *start.argv, env=env, stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     try:
@@ -92,11 +92,14 @@ async def run(start: Attended, place: Path) -> tuple[int, str]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", list(WORDS))
-async def test_an_agent_works_for_its_user(name: str, tmp_path: Path) -> None:
+async def test_an_agent_works_for_its_user(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(name)
     harness = get_harness(name)
     engine = Obliging(native(harness, WriteFile("made.txt", "by the model\n")))
     async with endpoint(engine, harness, tmp_path) as address:
+        monkeypatch.chdir(tmp_path / "work")
         start = attended(
             harness, tmp_path / "config", base_url=address, profile=Profile.LEAN,
             max_context=32_768, more=WORDS[name],
@@ -116,11 +119,14 @@ async def test_an_agent_works_for_its_user(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", list(WORDS))
-async def test_what_the_guard_blocks_never_reaches_the_agent(name: str, tmp_path: Path) -> None:
+async def test_what_the_guard_blocks_never_reaches_the_agent(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(name)
     harness = get_harness(name)
     engine = Obliging(native(harness, Shell("cat /etc/shadow; touch ran.txt")))
     async with endpoint(engine, harness, tmp_path) as address:
+        monkeypatch.chdir(tmp_path / "work")
         start = attended(
             harness, tmp_path / "config", base_url=address, profile=Profile.LEAN,
             max_context=32_768, more=WORDS[name],
