@@ -38,10 +38,18 @@ class Hub:
     broken: bool = False
     """Refuse every commit."""
 
-    def commit(self, name: str) -> str:
-        """A hash of what the repository holds: its revision."""
-        files = sorted(self.repositories[name].items())
-        return hashlib.sha1(repr(files).encode()).hexdigest()
+    revisions: dict[str, str] = field(default_factory=dict)
+    """Name -> hash of the last commit."""
+
+    def commit(self, name: str, files: dict[str, bytes], message: str) -> str:
+        """Keep a commit; its hash."""
+        digest = hashlib.sha1(message.encode())
+        for path, content in sorted(files.items()):
+            digest.update(path.encode() + content)
+        self.repositories[name] = files
+        self.revisions[name] = digest.hexdigest()
+        self.commits.append((name, message))
+        return self.revisions[name]
 
 
 @contextmanager
@@ -136,14 +144,14 @@ class _Handler(BaseHTTPRequestHandler):
         elif found := re.fullmatch(r"/api/models/(.+?)/revision/\w+", path):
             if files := self._files(found[1]):
                 siblings = [{"rfilename": name} for name in files]
-                sha = self.state.commit(found[1])
+                sha = self.state.revisions[found[1]]
                 self._send({"id": found[1], "sha": sha, "siblings": siblings, "private": False})
         elif found := re.fullmatch(r"/([^/]+/[^/]+)/resolve/\w+/(.+)", path):
             files = self._files(found[1])
             if files and found[2] in files:
                 content = files[found[2]]
                 etag = f'"{hashlib.sha256(content).hexdigest()}"'
-                self._send(content, ETag=etag, X_Repo_Commit=self.state.commit(found[1]))
+                self._send(content, ETag=etag, X_Repo_Commit=self.state.revisions[found[1]])
             elif files:
                 self._refuse(404, "Entry not found", "EntryNotFound")
         else:
@@ -182,17 +190,16 @@ class _Handler(BaseHTTPRequestHandler):
         if self.state.broken:
             self._refuse(500, "Internal error: the disk is full")
             return
-        files = dict(self.state.repositories[name])
+        files, message = dict(self.state.repositories[name]), ""
         for line in lines:
             value = line["value"]
             if line["key"] == "header":
-                self.state.commits.append((name, value["summary"]))
+                message = str(value["summary"])
             elif line["key"] == "file":
                 files[value["path"]] = base64.b64decode(value["content"])
             elif line["key"] == "lfsFile":
                 files[value["path"]] = self.state.objects[value["oid"]]
-        self.state.repositories[name] = files
-        sha = self.state.commit(name)
+        sha = self.state.commit(name, files, message)
         url = f"{self.state.address}/{name}/commit/{sha}"
         self._send({"success": True, "commitOid": sha, "commitUrl": url})
 

@@ -48,6 +48,8 @@ def run(
         **os.environ, "HF_ENDPOINT": hub.address, "HF_HOME": str(home), "HF_TOKEN": token,
         "HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_XET": "1",
         "HARNESS_ADAPTERS_HOME": str(data_dir()),
+        # Machines that test are busy.
+        "HF_HUB_ETAG_TIMEOUT": "120", "HF_HUB_DOWNLOAD_TIMEOUT": "120",
     }  # fmt: skip
     return subprocess.run(
         [sys.executable, "-c", code, *words], env=env, capture_output=True, text=True, timeout=250
