@@ -30,7 +30,8 @@ def test_the_page_holds_the_table_and_leads_to_every_run(root: Path) -> None:
     index = write_sweep_report(root)
     html = index.read_text("utf-8")
     page = Page(html)
-    assert "reward.bonus: 2 of 3 cells trained, 2 with a result, 1 stopped" in page.text
+    assert "reward.bonus: 3 cells, bonus-0.1 ahead: 50% → 90%, +40 [" in page.text
+    assert "against the first cell, 1 stopped" in page.text
     for part in ("50% → 90%", "(the first)", "the best of several cells", "Against the first cell",
                  "By family", "3 of 15 steps, stopped"):  # fmt: skip
         assert part in page.text, part

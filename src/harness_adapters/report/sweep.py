@@ -15,7 +15,9 @@ from harness_adapters.evaluation.headline import points
 from harness_adapters.evaluation.results import Comparison
 from harness_adapters.evaluation.statistics import Estimate
 from harness_adapters.report.document import asset, policy, replace_file
+from harness_adapters.report.markup import cell as figure
 from harness_adapters.report.markup import minus, section
+from harness_adapters.report.markup import table as table_of
 from harness_adapters.report.page import write_report
 from harness_adapters.report.svg import (
     Scale,
@@ -59,19 +61,19 @@ def write_sweep_report(root: Path) -> Path:
 
 def intervals(title: str, estimates: Named, width: int) -> str:
     """Differences in points with their 95% intervals; the line is none."""
-    left, right = (230, 110) if width > 500 else (118, 78)
+    wide = width > 500
+    left, right = (230, 110) if wide else (104, 100)
     ends = [0.0]
     for _, estimate in estimates:
         if estimate is not None:
             ends.append(estimate.value)
             ends += [estimate.interval.low, estimate.interval.high] if estimate.interval else []
-    marks = ticks(min(ends), max(ends), 4)
+    marks = ticks(min(ends), max(ends), 4 if wide else 3)
     across = Scale(marks[0], marks[-1], left + 8, width - right - 8)
     bottom = 30 + 30 * len(estimates)
     parts = [line(across(mark), 22, across(mark), bottom - 10, "grid") for mark in marks]
     parts += [
-        text(across(mark), 14, minus(f"{round(100 * mark):+d}"), style="tick", anchor="middle")
-        for mark in marks
+        text(across(mark), 14, _signed(mark), style="tick", anchor="middle") for mark in marks
     ]
     parts.append(line(across(0), 22, across(0), bottom - 10, "whisker"))
     for place, (name, estimate) in enumerate(estimates):
@@ -87,7 +89,7 @@ def _interval(
     parts = [text(0, y + 4, short, style="label")]
     if estimate is None:
         return [*parts, text(width, y + 4, "no result yet", style="label muted", anchor="end")]
-    shown = minus(f"{round(100 * estimate.value):+d}")
+    shown = _signed(estimate.value)
     if estimate.interval is not None:
         low, high = estimate.interval.low, estimate.interval.high
         shown += minus(f" [{round(100 * low)}, {round(100 * high)}]")
@@ -95,6 +97,12 @@ def _interval(
     hint = f"{name}: {shown} points on {estimate.clusters} tasks"
     parts.append(dot(across(estimate.value), y, "fill-treatment", hint=hint))
     return [*parts, text(width, y + 4, shown, style="label muted", anchor="end")]
+
+
+def _signed(share: float) -> str:
+    """A difference in points; none has no sign."""
+    points_ = round(100 * share)
+    return minus(f"{points_:+d}") if points_ else "0"
 
 
 def _plots(table: Table) -> dict[str, Callable[[int], str]]:
@@ -190,17 +198,14 @@ beside this page as SVG files, all figures in <code>results.json</code>, the tab
 
 
 def _table(table: Table) -> str:
-    heads = "".join(f'<th scope="col">{safe(head)}</th>' for head in HEAD)
+    head = [HEAD[0], *(f">{name}" for name in HEAD[1:])]
     body = "".join(
-        "<tr>"
-        + "".join(f"<td>{safe(minus(v.replace('->', '→')) if i else v)}</td>" for i, v in enum)
+        f"<tr><td>{safe(name)}</td>"
+        + "".join(figure(minus(value.replace("->", "→"))) for value in values)
         + "</tr>"
-        for enum in (list(enumerate(row)) for row in rows(table))
+        for name, *values in rows(table)
     )
-    return (
-        f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
-        f"</div>{_stops(table)}"
-    )
+    return table_of(head, body) + _stops(table)
 
 
 def _stops(table: Table) -> str:

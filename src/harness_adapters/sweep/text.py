@@ -25,18 +25,19 @@ def summary(table: Table) -> str:
     over = " x ".join(axis.key for axis in table.axes)
     count = len(table.cells)
     cells = "1 cell" if count == 1 else f"{count} cells"
-    if table.evaluated < count or table.played < table.planned:
+    stopped = sum(cell.stopped is not None for cell in table.cells)
+    end = f", {stopped} stopped" if stopped else ""
+    waiting = any(c.against_base is None and c.stopped is None for c in table.cells)
+    if waiting or not table.evaluated or table.played < table.planned:
         trained = sum(cell.steps == cell.of_steps for cell in table.cells)
-        stopped = sum(cell.stopped is not None for cell in table.cells)
-        text = f"{over}: {trained} of {cells} trained, {table.evaluated} with a result"
-        return text + (f", {stopped} stopped" if stopped else "")
+        return f"{over}: {trained} of {cells} trained, {table.evaluated} with a result{end}"
     best = max(table.cells, key=_gain)
     against = best.against_base
     assert against is not None
     return (
         f"{over}: {cells}, {best.name} ahead: {against.base_rate.value:.0%} -> "
         f"{against.treatment_rate.value:.0%}, {points(against)} points pass@1 against the base on "
-        f"{against.tasks} held-out tasks{_lead(best)}"
+        f"{against.tasks} held-out tasks{_lead(best)}{end}"
     )
 
 
