@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -12,14 +13,17 @@ import pytest
 from typer.testing import CliRunner
 
 from harness_adapters.adapters import hub
-from harness_adapters.adapters.card import matches_prompt, publish
+from harness_adapters.adapters.card import publish
 from harness_adapters.adapters.merge import merge
+from harness_adapters.adapters.prompt import matches_prompt, prompt_sha256
 from harness_adapters.adapters.serving import base_of, serving, serving_settings
 from harness_adapters.adapters.source import find_adapter
 from harness_adapters.cli.main import app
 from harness_adapters.errors import ModelError
+from harness_adapters.harness import Profile
 from harness_adapters.harness.registry import get_harness
 from harness_adapters.progress import Quiet
+from harness_adapters.rollout.opening import Opening
 
 from .conftest import save_adapter
 
@@ -37,7 +41,7 @@ def test_a_published_adapter_says_what_it_is(published: Path, trained: Path) -> 
     card = adapter.origin.card
     assert card["weights_sha256"] == adapter.sha256
     assert card["harness"]["name"] == "pi"
-    assert len(card["harness"]["opening_sha256"]) == 64
+    assert len(card["harness"]["prompt_sha256"]) == 64
     assert card["evaluation"] is None
     assert adapter.origin.settings.budget.max_turns == 2
     assert {one.split for one in adapter.origin.trained_on} == {"train", "validation"}
@@ -46,8 +50,37 @@ def test_a_published_adapter_says_what_it_is(published: Path, trained: Path) -> 
     # Nothing of this machine goes out.
     for file in published.glob("*.[jm][sd]*"):
         assert str(trained.parent) not in file.read_text()
-    assert matches_prompt(adapter, get_harness("pi")) == ""
-    assert "was trained in pi, not in hermes" in matches_prompt(adapter, get_harness("hermes"))
+    assert matches_prompt(adapter, get_harness("pi"), Profile.LEAN) == ""
+    other = matches_prompt(adapter, get_harness("hermes"), Profile.LEAN)
+    assert "was trained in pi, not in hermes" in other
+
+
+def test_another_prompt_than_that_of_the_training_is_said_in_one_line(published: Path) -> None:
+    pi = get_harness("pi")
+    note = matches_prompt(find_adapter(published), pi, Profile.STOCK)
+    assert note.startswith("pi-v2 was trained on the lean profile of pi, not on stock")
+    file = published / "adapter_card.json"
+    card = json.loads(file.read_text())
+    card["harness"] |= {"prompt_sha256": "0123456789" * 6 + "abcd", "version": "1.5.0"}
+    file.write_text(json.dumps(card))
+    note = matches_prompt(find_adapter(published), pi, Profile.LEAN)
+    assert note.startswith("pi 1.6.0 sends another prompt (")
+    assert note.endswith("pi-v2 was trained against (01234567, pi 1.5.0): expect less of it")
+    assert "\n" not in note
+
+
+def test_a_prompts_hash_is_the_same_tomorrow_and_on_another_kernel() -> None:
+    words = "You are on {} ({}). Today is {}. Version {}."
+    kernel = platform.release()
+
+    def prompt(*values: str) -> Opening:
+        return Opening([{"role": "system", "content": words.format(*values)}], [])
+
+    one = prompt_sha256(prompt("Linux", kernel, "Tue Dec 01 2026", "1.6.0"))
+    for date in ("Wed Dec 02 2026", "2027-01-31", "Monday, January 4, 2027", "4 January 2027"):
+        assert prompt_sha256(prompt("Linux", kernel, date, "1.6.0")) == one, date
+    assert prompt_sha256(prompt("Linux", kernel, "Tue Dec 01 2026", "1.6.1")) != one
+    assert prompt_sha256(prompt("Darwin", kernel, "Tue Dec 01 2026", "1.6.0")) != one
 
 
 def test_a_strangers_card_opens_no_door(published: Path) -> None:

@@ -1,58 +1,20 @@
 import json
-import random
 import re
-import subprocess
 from dataclasses import replace
-from html.parser import HTMLParser
-from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
 
-from harness_adapters.config import Settings
-from harness_adapters.errors import StoreError
 from harness_adapters.evaluation.headline import apart
-from harness_adapters.records import Decision, Phase, SessionEnd, ToolCall, Verdict
+from harness_adapters.records import Phase
 from harness_adapters.report.data import read_run
 from harness_adapters.report.page import write_report
 from harness_adapters.store import Store
 
-from .synthetic import SEEN, UNSEEN, make_rollout, make_run, turn
-
-
-class Page(HTMLParser):
-    """Counts elements, collects script contents and attribute values."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: dict[str, str] = {}
-        self.text = ""
-        self._script: str | None = None
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag == "script":
-            self._script = dict(attrs).get("id") or "code"
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "script":
-            self._script = None
-
-    def handle_data(self, data: str) -> None:
-        if self._script is None:
-            self.text += data
-        else:
-            self.scripts[self._script] = self.scripts.get(self._script, "") + data
-
-
-def section_of(html: str, anchor: str) -> str:
-    """The markup of one section."""
-    return html.split(f'<section id="{anchor}">')[1].split("</section>")[0]
+from .html_reader import Page, section_of
+from .synthetic import SEEN, UNSEEN, make_run
 
 
 @pytest.fixture(scope="module")
@@ -159,25 +121,6 @@ def test_other_adapters_temperatures_and_tasks_stay_out(tmp_path: Path) -> None:
     assert "another adapter" in page.text
 
 
-def test_an_unfinished_evaluation_says_so(tmp_path: Path) -> None:
-    root = make_run(tmp_path / "run", steps=1, groups=1, generations=2, tasks=6)
-    store = Store(root)
-    fact = store.fact("evaluation")
-    store.set_fact("evaluation", fact | {"tasks": [*fact["tasks"], "csv_sum-9-999"]})
-    store.close()
-    assert read_run(root).unplayed == 1
-    text = Page(write_report(root).read_text("utf-8")).text
-    assert "The evaluation isn't finished: 1 task is still to be played." in text
-
-
-def test_a_run_without_the_newer_facts(tmp_path: Path) -> None:
-    root = make_run(tmp_path / "run", steps=1, groups=1, generations=2, tasks=6, facts=False)
-    run = read_run(root)
-    assert run.comparison is not None
-    assert (run.warm, run.unplayed, run.sessions) == (None, 0, len(run.rollouts))
-    assert "Warm start" not in Page(section_of(write_report(root).read_text(), "training")).text
-
-
 def test_the_page_needs_nothing_else(html: str) -> None:
     page = Page(html)
     for tag, attributes in page.tags:
@@ -229,114 +172,6 @@ def test_plots_are_files_of_their_own(html: str, finished_run: Path) -> None:
         assert "--accent" in plot.read_text("utf-8")
 
 
-EVIL = (
-    "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'><!-- \x1b[31m\u202e "
-    "\u2028 ${alert(3)} </style></title>"
-)
-
-
-@pytest.fixture
-def hostile_run(tmp_path: Path) -> Path:
-    """Every text of a run that a model, a task or a tool could write is an attack."""
-    root = make_run(tmp_path / "hostile", steps=2, tasks=4, groups=1, generations=2)
-    store = Store(root)
-    call = ToolCall(EVIL, EVIL, json.dumps({"x": EVIL}), Verdict(Decision.FLAG, EVIL, EVIL), True)
-    new: list[dict[str, object]] = [
-        {"role": "system", "content": EVIL},
-        {"role": "user", "content": EVIL},
-    ]
-    results: list[dict[str, object]] = [{"role": "tool", "content": EVIL}, {"role": EVIL}]
-    for arm, family in product(("base", "pi"), (EVIL, EVIL + "2")):
-        plain = make_rollout(
-            random.Random(0), phase=Phase.TEST, arm=arm, family=family, level=1, instance=1,
-            chance=1.0, started=0.0,
-        )  # fmt: skip
-        turns = [turn(0, EVIL, [call], new, 0), turn(1, EVIL, [], results, 1)]
-        store.add(
-            replace(plain, id=family + arm, task=family, adapter=EVIL, error=EVIL,
-                    verifier_output=EVIL, turns=turns)
-        )  # fmt: skip
-    store.set_fact("dataset", {"hash": EVIL, "unseen_families": [EVIL + "2"]})
-    store.set_fact(
-        "evaluation",
-        {"base": "base", "treatment": "pi", "played": {"base": EVIL, "pi": EVIL},
-         "temperature": 0.8, "tasks": [EVIL, EVIL + "2"]},
-    )  # fmt: skip
-    store.set_fact("warm_base", {"key": EVIL, "demonstrations": 1, "seconds": 1, "losses": [1.0]})
-    store.set_fact("settings", {EVIL: EVIL, "harness": {"name": "pi"}})
-    store.set_fact("environment", {EVIL: [EVIL]})
-    store.set_fact("best", {"step": EVIL, "adapter": EVIL})
-    store.close()
-    return root
-
-
-def test_hostile_text_never_becomes_markup(hostile_run: Path) -> None:
-    html = write_report(hostile_run).read_text("utf-8")
-    page = Page(html)
-    scripts = [a for t, a in page.tags if t == "script"]
-    assert sum(a.get("type") is None for a in scripts) == 1
-    assert all("alert" not in "".join(v or "" for k, v in a.items()) for a in scripts)
-    assert not any(t == "img" or "onerror" in a for t, a in page.tags)
-    assert html.count("<title>") == 1 + html.count("</title></")
-    assert "\x1b" not in html
-    assert "\u202e" not in html
-    assert "alert(" not in page.scripts["code"]
-    # It is all there, as text: in the server-made part, and in the data.
-    assert "</script><script>alert(1)</script><img src=x onerror=alert(2)>" in page.text
-    blocks = [json.loads(v) for k, v in page.scripts.items() if re.fullmatch(r"session-\d+", k)]
-    evil = [b for b in blocks if "alert(1)" in b["id"]]
-    assert len(evil) == 4
-    for anchor in ("tasks", "unseen"):
-        assert "alert(1)" in Page(section_of(html, anchor)).text
-    assert "</script><script>alert(1)" in evil[0]["turns"][0]["calls"][0]["result"]
-    for plot in (hostile_run / "report" / "plots").glob("*.svg"):
-        tags = {e.tag.rsplit("}", 1)[-1] for e in ElementTree.fromstring(plot.read_text()).iter()}
-        assert tags <= {"svg", "style", "rect", "text", "line", "circle", "path", "title", "a"}
-
-
-def test_a_run_that_only_began(tmp_path: Path) -> None:
-    root = tmp_path / "empty"
-    Store(root).close()
-    page = Page(write_report(root).read_text("utf-8"))
-    assert "no held-out result yet" in page.text
-    assert json.loads(page.scripts["sessions-index"]) == {"sessions": [], "texts": []}
-
-
-def test_a_half_finished_run(tmp_path: Path) -> None:
-    root = make_run(tmp_path / "half", steps=5, groups=2, generations=2, finished=False)
-    with (root / "metrics.jsonl").open("a") as file:
-        file.write('{"step": 5, "reward": NaN, "kl": null}\n{"step": 6, "rew')
-    page = Page(write_report(root).read_text("utf-8"))
-    steps = Settings().train.steps
-    assert f"pi: 6 of {steps} training steps, validation" in page.text
-    assert "no held-out result yet" in page.text
-    assert "Pass rate" in page.text
-    results = (root / "report" / "results.json").read_text()
-    assert json.loads(results)["comparison"] is None
-    assert "NaN" not in results
-
-
-def test_minutes_of_a_part_that_is_still_going(tmp_path: Path) -> None:
-    root = make_run(tmp_path / "half", steps=3, groups=2, generations=2, finished=False)
-    store = Store(root)
-    store.set_fact("timing", {"warm start": 0.1})
-    store.close()
-    # 12 sessions of 4.2 s, each begun 1.5 s after the one before; the warm start took 420 s.
-    assert read_run(root).minutes * 60 == pytest.approx(420 + 11 * 1.5 + 4.2)
-
-
-def test_one_side_of_the_evaluation_only(tmp_path: Path) -> None:
-    root = tmp_path / "run"
-    store = Store(root)
-    for arm, end in (("base", SessionEnd.FINISHED), ("pi", SessionEnd.API_ERROR)):
-        store.add(
-            make_rollout(random.Random(0), phase=Phase.TEST, arm=arm, family="f", level=1,
-                         instance=1, chance=1.0, started=0.0, end=end)
-        )  # fmt: skip
-    store.close()
-    assert "no held-out result yet" in Page(write_report(root).read_text("utf-8")).text
-
-
 def test_training_sessions_are_sampled_and_the_page_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,12 +195,6 @@ def test_writing_again_leaves_no_stale_plot(tmp_path: Path) -> None:
     assert not list((root / "report").glob("*.partial"))
 
 
-def test_not_a_run_directory(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="is not a run directory"):
-        write_report(tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
 def test_the_verb_prints_the_pages_path(finished_run: Path) -> None:
     import typer
 
@@ -376,32 +205,3 @@ def test_the_verb_prints_the_pages_path(finished_run: Path) -> None:
     result = CliRunner().invoke(app, [str(finished_run)])
     assert result.exit_code == 0, result.output
     assert result.output.strip().replace("\n", "").endswith("report/index.html")
-
-
-def browse(chromium: str, page: str, profile: Path) -> tuple[str, str]:
-    """The page's final DOM and the browser's log of its console."""
-    result = subprocess.run(
-        [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-         "--no-first-run", "--disable-background-networking", "--disable-component-update",
-         "--disable-sync", f"--user-data-dir={profile}", "--enable-logging=stderr", "--v=0",
-         "--virtual-time-budget=2000", "--dump-dom", page],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    console = [line for line in result.stderr.splitlines() if "CONSOLE" in line]
-    return result.stdout, "\n".join(console)
-
-
-def test_a_browser_opens_a_session_without_a_complaint(
-    hostile_run: Path, tmp_path: Path, chromium: str
-) -> None:
-    page = write_report(hostile_run)
-    sessions = json.loads(Page(page.read_text("utf-8")).scripts["sessions-index"])["sessions"]
-    place = next(i for i, s in enumerate(sessions) if "alert" in s["task"])
-    dom, console = browse(chromium, f"{page.as_uri()}#session-{place}", tmp_path / "profile")
-    assert console == ""
-    shown = Page(dom)
-    assert "what the model wrote, token for token" in shown.text
-    assert "</script><script>alert(1)</script>" in shown.text
-    assert not any(t == "img" for t, _ in shown.tags)
-    assert re.search(r"\d+ sessions", shown.text)
-    assert sum(a.get("role") == "option" for _, a in shown.tags) >= 8

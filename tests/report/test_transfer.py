@@ -11,8 +11,9 @@ from harness_adapters.report.page import write_report
 from harness_adapters.report.transfer import shade
 from harness_adapters.store import Store
 
+from .browser import browse
+from .html_reader import section_of
 from .synthetic import make_rollout
-from .test_page import browse, section_of
 
 ARMS = [
     MatrixArm("base", "base", None),

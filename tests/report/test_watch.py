@@ -11,8 +11,8 @@ from harness_adapters.records import Phase
 from harness_adapters.report.watch import Watch
 from harness_adapters.store import Store
 
+from .browser import browse
 from .synthetic import make_rollout, make_run
-from .test_page import browse
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_adapters import __version__
+from harness_adapters.adapters.prompt import sent_prompt
 from harness_adapters.adapters.source import (
     BASE_FOLDER,
     CARD,
@@ -28,7 +28,6 @@ from harness_adapters.harness import Harness, Profile
 from harness_adapters.harness.registry import get_harness
 from harness_adapters.progress import Reporter
 from harness_adapters.report.data import RunData, read_run
-from harness_adapters.rollout.opening import play_opening
 from harness_adapters.training.run import write_whole
 from harness_adapters.training.warm_base import file_hash
 
@@ -74,22 +73,6 @@ def named(settings: Settings) -> str | None:
     return path if path in EMBEDDED or not Path(path).is_dir() else None
 
 
-def matches_prompt(adapter: Adapter, harness: Harness) -> str:
-    """A warning where the agent isn't the one that the adapter was trained in; else empty."""
-    origin = adapter.origin
-    if origin is None:
-        return f"{adapter.label} has no card: nothing says which agent it was trained in"
-    if origin.harness != harness.name:
-        return f"{adapter.label} was trained in {origin.harness}, not in {harness.name}"
-    version = harness.version if origin.card is None else origin.card["harness"]["version"]
-    if version != harness.version:
-        return (
-            f"{adapter.label} was trained in {harness.name} {version}; this is "
-            f"{harness.version}, whose prompt may differ"
-        )
-    return ""
-
-
 def _card(
     run: RunData,
     adapter: Adapter,
@@ -124,7 +107,7 @@ def _card(
             "name": harness.name,
             "version": harness.version,
             "profile": str(settings.harness.profile),
-            "opening_sha256": _opening(harness, settings, reporter),
+            "prompt_sha256": _prompt(harness, settings, reporter),
         },
         "dataset": run.dataset,
         "training": {
@@ -147,14 +130,13 @@ def _card(
     }
 
 
-def _opening(harness: Harness, settings: Settings, reporter: Reporter) -> str | None:
-    """Hash of the system prompt and tools that the agent sends today."""
+def _prompt(harness: Harness, settings: Settings, reporter: Reporter) -> str | None:
+    """Hash of the system prompt and tools that the agent sends."""
     try:
-        opening = asyncio.run(play_opening(harness, Profile(settings.harness.profile)))
+        return sent_prompt(harness, Profile(settings.harness.profile))
     except HarnessAdaptersError as error:
         reporter.say(f"the prompt's hash is left out of the card: {error}")
         return None
-    return opening.sha256
 
 
 def _readme(card: dict[str, Any]) -> str:

@@ -40,9 +40,8 @@ def push(directory: Path, repository: str, *, private: bool) -> str:
             ignore_patterns=["**/.*", ".*"],
         )
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
-        text = str(error).splitlines()[0]
         raise ModelError(
-            f"{repository}: not uploaded: {text}; check HF_TOKEN and the name"
+            f"{repository}: not uploaded: {_said(error)}; check HF_TOKEN and the name"
         ) from None
     return str(address)
 
@@ -55,7 +54,14 @@ def download(repository: str) -> Path:
     try:
         return Path(snapshot_download(repository))
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
-        text = str(error).splitlines()[0]
         raise ModelError(
-            f"{repository}: neither a directory nor a repository that can be had: {text}"
+            f"{repository}: neither a directory nor a repository that can be had: {_said(error)}"
         ) from None
+
+
+def _said(error: Exception) -> str:
+    """An error of the client in one line: what the Hub itself said, where it said something."""
+    said = getattr(error, "server_message", None)
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    # A plain ValueError names what is wrong with the card below its first line.
+    return f"{first} ({said})" if said else " ".join(str(error).split()) or first

@@ -20,6 +20,7 @@ from harness_adapters.cli import (
     quickstart,
     report,
     rollout,
+    sweep,
     synth,
     tasks,
     train,
@@ -48,6 +49,7 @@ app.command("warm-start")(warm_start.warm_start)
 app.command("rollout")(rollout.rollout)
 app.command("train")(train.train)
 app.command("eval")(evaluate.evaluate)
+app.command("sweep")(sweep.sweep)
 app.command("report")(report.report)
 app.command("watch")(report.watch)
 app.command("card")(publish.card)

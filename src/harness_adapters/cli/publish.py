@@ -44,13 +44,22 @@ def push(
 
 def export(
     adapter: Annotated[Path, typer.Argument(help="An adapter, or a run.")],
-    out: Annotated[Path, typer.Option("--out", help="Directory to write.")],
-    merge: Annotated[bool, typer.Option("--merge", help="Base and adapter as one model.")] = True,
+    out: Annotated[Path, typer.Option("--out", help="Directory (--gguf: or file) to write.")],
+    merge: Annotated[
+        bool, typer.Option("--merge", help="Base and adapter as one model: the default.")
+    ] = False,
+    gguf: Annotated[
+        bool, typer.Option("--gguf", help="The adapter alone as a GGUF file, for llama.cpp.")
+    ] = False,
 ) -> None:
-    """Write base and adapter merged into one model, for programs that know no adapters."""
+    """Write base and adapter as one model, or the adapter as GGUF, for other programs."""
+    from harness_adapters.adapters.lora_gguf import write_gguf
     from harness_adapters.adapters.merge import merge as write_merged
     from harness_adapters.adapters.source import find_adapter
+    from harness_adapters.errors import ConfigError
 
-    del merge  # the only form there is
+    if merge and gguf:
+        raise ConfigError("--merge and --gguf: one form at a time")
     found = find_adapter(adapter)
-    typer.echo(write_merged(found, found.base(lambda text: typer.echo(text, err=True)), out))
+    base = found.base(lambda text: typer.echo(text, err=True))
+    typer.echo(write_gguf(found, base, out) if gguf else write_merged(found, base, out))

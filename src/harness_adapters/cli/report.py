@@ -11,7 +11,7 @@ from harness_adapters.cli.options import Overrides
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="A run directory; it may still be running.")],
+    run: Annotated[Path, typer.Argument(help="A run or a sweep; it may still be running.")],
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     png: Annotated[bool, typer.Option(help="Write the plots as PNG, too.")] = True,
     set_: Overrides = None,
@@ -21,11 +21,13 @@ def report(
     --set price.… keeps prices in the run: the page then shows dollars.
     """
     from harness_adapters.report.page import write_report
+    from harness_adapters.report.sweep import write_sweep_report
+    from harness_adapters.sweep.directory import is_sweep
     from harness_adapters.training.run import keep_prices
 
     if set_:
         keep_prices(run, set_)
-    page = write_report(run, pngs=png)
+    page = write_sweep_report(run) if is_sweep(run) else write_report(run, pngs=png)
     typer.echo(page)
     if open_ and typer.launch(page.absolute().as_uri()) != 0:
         typer.echo("no browser could be started; open the page above by hand", err=True)

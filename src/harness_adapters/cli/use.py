@@ -31,12 +31,13 @@ def use(
     set_: Overrides = None,
 ) -> None:
     """Start engine, guard and the agent on an adapter, interactive, in this directory."""
-    from harness_adapters.adapters.card import matches_prompt
+    from harness_adapters.adapters.prompt import matches_prompt
     from harness_adapters.adapters.serving import base_of, serving_settings
     from harness_adapters.adapters.serving import use as start
     from harness_adapters.adapters.source import find_adapter
     from harness_adapters.engine.embedded import resolve_model
     from harness_adapters.guard.policy import policy_named
+    from harness_adapters.harness import Profile
     from harness_adapters.harness.registry import get_harness
     from harness_adapters.progress import ConsoleReporter
 
@@ -49,7 +50,7 @@ def use(
         base = (
             resolve_model(model, progress=reporter.say) if model else base_of([found], reporter.say)
         )
-        if note := matches_prompt(found, agent):
+        if note := matches_prompt(found, agent, Profile(settings.harness.profile)):
             reporter.say(note)
         work = start(agent, found, base, settings, reporter, policy=guard, more=more or [])
         code = run_work(work)

@@ -69,6 +69,8 @@ def attended(
     # What the agent runs finds the user's programs first.
     env["PATH"] = f"{os.environ.get('PATH', '')}:{env.get('PATH', '')}"
     env |= {
+        # opencode works where this says, which is another place when a program set the directory.
+        "PWD": str(Path.cwd()),
         "PI_CODING_AGENT_DIR": str(home / ".pi" / "agent"),
         "OPENCODE_CONFIG": str(home / ".config" / "opencode" / "opencode.json"),
     }

@@ -7,12 +7,9 @@ text nodes.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 
 from harness_adapters.evaluation.compare import plain, to_json
@@ -22,6 +19,7 @@ from harness_adapters.report import costs, paired, provenance, sections, transfe
 from harness_adapters.report.charts import dumbbells, pair_grid, rates
 from harness_adapters.report.conduct import as_json, conduct
 from harness_adapters.report.data import RunData, read_run
+from harness_adapters.report.document import asset, policy, replace_file
 from harness_adapters.report.embed import Embedded, embed
 from harness_adapters.report.png import png
 from harness_adapters.report.svg import WIDE, safe, standalone
@@ -50,9 +48,9 @@ def write_report(run_dir: Path, *, pngs: bool = False) -> Path:
     plots = folder / "plots"
     plots.mkdir(parents=True, exist_ok=True)
     _write_plots(run, charts | ({"warm-start-loss": warm} if warm else {}), plots, pngs=pngs)
-    _replace(folder / "results.json", json.dumps(plain(_results(run)), indent=2) + "\n")
+    replace_file(folder / "results.json", json.dumps(plain(_results(run)), indent=2) + "\n")
     page = folder / "index.html"
-    _replace(page, _html(run, charts, warm, sessions))
+    replace_file(page, _html(run, charts, warm, sessions))
     return page
 
 
@@ -80,15 +78,15 @@ def render(run_dir: Path, *, live: str | None = None) -> str:
 
 def waiting_page(name: str, why: str, version: str) -> str:
     """What `watch` shows while there is no run to show."""
-    script = _asset("live.js")
+    script = asset("live.js")
     return f"""<!doctype html>
 <html lang="en" data-version="{safe(version)}">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_policy(script, live=True)}">
+<meta http-equiv="Content-Security-Policy" content="{policy(script, live=True)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{safe(name)}</title>
-<style>{_asset("chart.css") + _asset("page.css")}</style>
+<style>{asset("chart.css") + asset("page.css")}</style>
 </head>
 <body><header class="top"><p class="kicker">harness-adapters · {safe(name)}</p>
 <h1>Nothing to show yet</h1><p class="note">{safe(why)}</p></header>
@@ -98,23 +96,12 @@ def waiting_page(name: str, why: str, version: str) -> str:
 """
 
 
-def _policy(*scripts: str, live: bool) -> str:
-    """The content security policy: these scripts by their hashes, no request but to `watch`."""
-    digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
-    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
-    connect = "connect-src 'self'; " if live else ""
-    return (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; {connect}"
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
 def _html(
     run: RunData, charts: dict[str, str], warm: str, sessions: Embedded, live: str | None = None
 ) -> str:
-    style, script = _asset("chart.css") + _asset("page.css"), _asset("page.js")
-    alive = "" if live is None else _asset("live.js")
-    policy = _policy(script, *([alive] if alive else []), live=live is not None)
+    style, script = asset("chart.css") + asset("page.css"), asset("page.js")
+    alive = "" if live is None else asset("live.js")
+    allowed = policy(script, *([alive] if alive else []), live=live is not None)
     c = run.comparison
     parts = [
         sections.result(run) if run.arms else "",
@@ -140,7 +127,7 @@ def _html(
 <html lang="en"{version}>
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta http-equiv="Content-Security-Policy" content="{allowed}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <title>{safe(title)}</title>
@@ -273,14 +260,3 @@ def _results(run: RunData) -> dict[str, object]:
         "dataset": run.dataset,
         **run.facts,
     }
-
-
-def _asset(name: str) -> str:
-    return files("harness_adapters.report").joinpath("assets", name).read_text("utf-8")
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write whole or not at all: a page that is open in a browser never shows half."""
-    partial = path.with_suffix(".partial")
-    partial.write_text(text, "utf-8")
-    partial.replace(path)

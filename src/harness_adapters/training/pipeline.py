@@ -154,8 +154,7 @@ async def train_on(
     steps = run.settings.train.steps
     if deadline is not None:
         steps = min(steps, run.store.fact("stopped", steps))
-    finished = run.store.fact("trained_steps", 0) >= steps
-    if not (finished and run.store.fact(f"validated:{steps}") is not None):
+    if not is_trained(run, steps):
         learner = await LearnerClient.start(run.root, stack.harness.name, base)
         try:
             if learner.note:
@@ -165,6 +164,17 @@ async def train_on(
                 await Trainer(run, stack, learner, reporter, deadline).train()
         finally:
             await learner.close()
+    return best_adapter(run)
+
+
+def is_trained(run: Run, steps: int) -> bool:
+    """Whether so many steps are done and what came of the last one is validated."""
+    done = run.store.fact("trained_steps", 0) >= steps
+    return done and run.store.fact(f"validated:{steps}") is not None
+
+
+def best_adapter(run: Run) -> PolicyVersion:
+    """The best adapter of a run that is trained. Raises LearnerError where it has none."""
     best = run.store.fact("best")
     if best is None:
         raise LearnerError(

@@ -49,36 +49,51 @@
     shown = sessions.map((_, i) => i).filter((i) => wanted.every(([name, value]) =>
       name === "text" ? sessions[i].task.toLowerCase().includes(value.toLowerCase()) : keys[name](sessions[i]) === value));
     count.textContent = plural(shown.length, "session");
+    sizer.style.height = `${shown.length * ROW}px`;
+    for (const row of rows.values()) row.remove();
+    rows.clear();
     draw();
   }
 
-  // The list: only the rows in sight exist.
+  // The list: only the rows in sight exist, and those that stay in sight stay as they are.
 
   const sizer = make("div");
+  const rows = new Map();
   list.append(sizer);
-  function draw() {
-    sizer.style.height = `${shown.length * ROW}px`;
-    const first = Math.max(0, Math.floor(list.scrollTop / ROW) - 6);
-    const last = Math.min(shown.length, Math.ceil((list.scrollTop + list.clientHeight) / ROW) + 6);
-    const rows = [];
-    for (let place = first; place < last; place++) {
-      const id = shown[place];
-      const s = sessions[id];
-      const top = make("div", "", mark(s), s.task);
-      const played = s.phase === "train" ? `${s.arm}, step ${s.step}` : s.arm;
-      const second = make("div", "second", [`${s.phase}, ${played}`, plural(s.calls, "call"), s.guard].filter(Boolean).join(" · "));
-      const row = make("div", "row", top, second);
-      row.id = `row-${id}`;
-      row.style.top = `${place * ROW}px`;
-      row.setAttribute("role", "option");
-      row.setAttribute("aria-selected", String(id === selected));
-      row.setAttribute("aria-posinset", String(place + 1));
-      row.setAttribute("aria-setsize", String(shown.length));
-      row.addEventListener("click", () => open(id));
-      rows.push(row);
+
+  function rowOf(place) {
+    const id = shown[place];
+    const s = sessions[id];
+    const top = make("div", "", mark(s), s.task);
+    const played = s.phase === "train" ? `${s.arm}, step ${s.step}` : s.arm;
+    const second = make("div", "second", [`${s.phase}, ${played}`, plural(s.calls, "call"), s.guard].filter(Boolean).join(" · "));
+    const row = make("div", "row", top, second);
+    row.id = `row-${id}`;
+    row.style.top = `${place * ROW}px`;
+    row.setAttribute("role", "option");
+    row.setAttribute("aria-posinset", String(place + 1));
+    row.setAttribute("aria-setsize", String(shown.length));
+    row.addEventListener("click", () => open(id));
+    return row;
+  }
+
+  function draw(top = list.scrollTop) {
+    const first = Math.max(0, Math.floor(top / ROW) - 6);
+    const last = Math.min(shown.length, Math.ceil((top + list.clientHeight) / ROW) + 6);
+    for (const [place, row] of rows) {
+      if (place < first || place >= last) { row.remove(); rows.delete(place); }
     }
-    list.replaceChildren(sizer, ...rows);
-    const active = selected >= 0 && document.getElementById(`row-${selected}`);
+    let before = sizer;
+    for (let place = first; place < last; place++) {
+      if (!rows.has(place)) {
+        rows.set(place, rowOf(place));
+        before.after(rows.get(place));
+      }
+      before = rows.get(place);
+      const chosen = String(shown[place] === selected);
+      if (before.getAttribute("aria-selected") !== chosen) before.setAttribute("aria-selected", chosen);
+    }
+    const active = selected >= 0 && rows.get(shown.indexOf(selected));
     if (active) list.setAttribute("aria-activedescendant", active.id);
     else list.removeAttribute("aria-activedescendant");
   }
@@ -128,6 +143,13 @@
     return element;
   }
 
+  // Browsers refuse an address that changes many times a second, as it would under a held key.
+  let addressing = 0;
+  function address(id) {
+    clearTimeout(addressing);
+    addressing = setTimeout(() => history.replaceState(null, "", `#session-${id}`), 150);
+  }
+
   function open(id, focus) {
     selected = id;
     const s = sessions[id];
@@ -162,16 +184,18 @@
     if (data.error) outcome.append(make("div", "note", data.error));
     view.push(outcome);
     if (data.verifier.trim()) view.push(block(heading("Verifier"), data.verifier, "said"));
-    detail.replaceChildren(...view);
-    detail.scrollTop = 0;
-    replay.classList.add("open");
+    // Places are read before anything is changed: a page that is asked in between lays itself out.
     const place = shown.indexOf(id);
-    if (place >= 0) {
-      if (place * ROW < list.scrollTop) list.scrollTop = place * ROW;
-      if ((place + 1) * ROW > list.scrollTop + list.clientHeight) list.scrollTop = (place + 1) * ROW - list.clientHeight;
-    }
-    draw();
-    history.replaceState(null, "", `#session-${id}`);
+    const height = list.clientHeight;
+    const before = list.scrollTop;
+    let top = before;
+    if (place >= 0) top = Math.min(place * ROW, Math.max(top, (place + 1) * ROW - height));
+    if (detail.scrollTop) detail.scrollTop = 0;
+    if (top !== before) list.scrollTop = top;
+    draw(top);
+    detail.replaceChildren(...view);
+    replay.classList.add("open");
+    address(id);
     if (focus) title.focus({ preventScroll: true });
   }
 

@@ -1,0 +1,3 @@
+from training.conftest import coins, small
+
+__all__ = ["coins", "small"]
