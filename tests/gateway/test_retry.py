@@ -84,10 +84,11 @@ async def test_both_turns_are_one_row_and_the_notice_is_context(tmp_path, end):
         await ask(http, USER)
     assert tape.turns[0].finish == ("stop" if end else "length")
     [row] = turns_to_rows(tape.turns)
-    trained = "".join(gateway.chat.decode([i]) for i, t in zip(row.ids, row.trained) if t)
-    assert trained == f"{RM}{'<end>' if end else ''}ok<end>"
-    context = "".join(gateway.chat.decode([i]) for i, t in zip(row.ids, row.trained) if not t)
-    assert NOTICE in context
+    said: dict[bool, str] = {True: "", False: ""}
+    for token, trained in zip(row.ids, row.trained, strict=True):
+        said[trained] += gateway.chat.decode([token])
+    assert said[True] == f"{RM}{'<end>' if end else ''}ok<end>"
+    assert NOTICE in said[False]
 
 
 async def test_a_history_that_is_written_otherwise_opens_a_row(tmp_path):
@@ -148,9 +149,7 @@ async def test_a_template_that_knows_no_tools_gets_no_retry(tmp_path):
         ({}, EngineError("the engine is dead"), SessionEnd.API_ERROR),
     ],
 )
-async def test_a_retry_keeps_to_the_budget_and_ends_with_the_engine(
-    tmp_path, budget, failure, end
-):
+async def test_a_retry_keeps_to_the_budget_and_ends_with_the_engine(tmp_path, budget, failure, end):
     gateway = chained(tmp_path, [RM, failure])
     tape = gateway.open(spec(budget=BUDGET.model_copy(update=budget)))
     async with client(gateway, tape) as http:
