@@ -9,6 +9,8 @@ import pytest
 from harness_adapters.config import RewardSettings, Settings, load
 from harness_adapters.gateway.scripted import ScriptedEngine
 from harness_adapters.guard.verify import verify_log
+from harness_adapters.harness import AgentCall
+from harness_adapters.harness.pi import Pi
 from harness_adapters.harness.registry import get_harness
 from harness_adapters.learner.rows import turns_to_rows
 from harness_adapters.records import Conduct, Decision, Phase, Rollout, SessionEnd
@@ -184,12 +186,15 @@ async def test_verdicts_that_only_go_on_record_pay_and_are_still_not_correct(
 async def test_a_call_that_the_log_doesnt_know_flags_the_session(
     runner: SessionRunner, engine: ScriptedEngine, task: Task
 ) -> None:
-    """Here a command of the agent writes such an event into pi's own output."""
-    event = {"type": "tool_execution_start", "toolCallId": "x", "toolName": "bash", "args": {}}
-    forge = f"printf '\\n%s\\n' '{json.dumps(event)}' > /proc/$PPID/fd/1"
-    rollout = await play(runner, engine, task, f"{HONEST}; {forge}")
+    class Nested(Pi):
+        """Runs one call more than it was given, as tools do that call tools."""
+
+        def taken_up(self, record: bytes) -> list[AgentCall]:
+            return [*Pi.taken_up(self, record), AgentCall("x", "bash", {"command": "ls"})]
+
+    rollout = await play(dataclasses.replace(runner, harness=Nested()), engine, task, HONEST)
     assert rollout.conduct is Conduct.FLAGGED
-    assert "a call that was never judged: bash (x)" in rollout.error
+    assert rollout.error == "the agent has a call that was never judged: bash (x)"
     assert (rollout.score, rollout.correct) == (1.0, True), "to be looked at, not condemned"
 
 

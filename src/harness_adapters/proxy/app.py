@@ -6,11 +6,11 @@ import asyncio
 import itertools
 from dataclasses import dataclass, field
 
-import httpx
 from starlette.types import Receive, Scope, Send
 
 from harness_adapters.proxy import chat, messages
 from harness_adapters.proxy.answer import Answer, Refusal
+from harness_adapters.proxy.connection import Outgoing
 from harness_adapters.proxy.judging import AnswerBench, Judging
 from harness_adapters.proxy.relay import Exchange, Limits
 from harness_adapters.proxy.routes import SESSION_HEADER, Route, route_of, to_upstream
@@ -77,7 +77,7 @@ class Proxy:
         exchange = Exchange(route, bench, self.settings.limits, answer)
         await self._watch(exchange, self._request(scope, body), receive)
 
-    async def _watch(self, exchange: Exchange, request: httpx.Request, receive: Receive) -> None:
+    async def _watch(self, exchange: Exchange, request: Outgoing, receive: Receive) -> None:
         """Run an exchange until it ends or the client is gone."""
         work = asyncio.ensure_future(exchange.run(self.upstream, request))
         gone = asyncio.ensure_future(_disconnected(receive))
@@ -107,7 +107,7 @@ class Proxy:
             workdir=self.settings.workdir,
         )
 
-    def _request(self, scope: Scope, body: bytes) -> httpx.Request:
+    def _request(self, scope: Scope, body: bytes) -> Outgoing:
         path = scope.get("raw_path") or scope["path"].encode()
         query = b"?" + scope["query_string"] if scope["query_string"] else b""
         headers = to_upstream(scope["headers"], self.upstream.host)
