@@ -79,23 +79,37 @@ class Proxy:
 
     async def _watch(self, exchange: Exchange, request: Outgoing, receive: Receive) -> None:
         """Run an exchange until it ends or the client is gone."""
-        work = asyncio.ensure_future(exchange.run(self.upstream, request))
+        loop, seconds = asyncio.get_running_loop(), self.settings.keepalive_seconds
+        work = asyncio.current_task()
+        assert work is not None  # a server runs each request in a task
+        left = False
+
+        def leave(_: object) -> None:
+            nonlocal left
+            left = True
+            work.cancel()
+
+        def keep_alive() -> None:
+            nonlocal timer
+            if exchange.through is not None and exchange.through.holding:
+                exchange.answer.keep_alive(seconds)
+            timer = loop.call_later(seconds, keep_alive)
+
+        timer = loop.call_later(seconds, keep_alive)
         gone = asyncio.ensure_future(_disconnected(receive))
-        seconds = self.settings.keepalive_seconds
+        gone.add_done_callback(leave)
         try:
-            while not work.done() and not gone.done():
-                await asyncio.wait(
-                    {work, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-                )
-                if not work.done() and exchange.through is not None and exchange.through.holding:
-                    await exchange.answer.keep_alive(seconds)
+            await exchange.run(self.upstream, request)
+        except asyncio.CancelledError:
+            exchange.client_left()
+            if not left:
+                raise
+            work.uncancel()
         finally:
-            if not work.done():
-                work.cancel()
-                exchange.client_left()
-            exchange.answer.stop()
+            timer.cancel()
+            gone.remove_done_callback(leave)
             gone.cancel()
-            await asyncio.gather(work, gone, return_exceptions=True)
+            exchange.answer.stop()
 
     def _bench(self, session: bytes) -> AnswerBench:
         named = visible(session.decode("latin-1"), one_line=True)[:MAX_SESSION_NAME]

@@ -1,8 +1,8 @@
-"""One HTTP/1.1 connection to the model server, on asyncio's own protocols and h11.
+"""One HTTP/1.1 connection to the model server, on asyncio's own protocols.
 
 A general client puts four layers between a socket and an answer, which cost more than all judging.
-Here a connection is one object: the event loop hands it bytes, h11 reads them, and whoever waits
-for the answer gets all that has come at once.
+Here a connection is one object: the event loop hands it bytes, h11 reads heads and `framing` cuts
+bodies, and whoever waits for the answer gets all that has come at once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import cast
 
 import h11
 
+from harness_adapters.proxy.framing import BadFraming, Chunked, Endless, Framing, Sized
 from harness_adapters.proxy.routes import Headers
 
 MAX_WAITING = 1 << 20
@@ -72,9 +73,13 @@ class Connection(asyncio.Protocol):
     def __init__(self, read_seconds: float) -> None:
         self._read_seconds = read_seconds
         self._loop = asyncio.get_running_loop()
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
+        self._http: h11.Connection | None = None
+        """Of the answer whose head is still to come."""
         self._transport: asyncio.Transport | None = None
         self._head: h11.Response | None = None
+        self._framing: Framing | None = None
+        self._has_body = True
+        self._lasting = True
         self._body: list[bytes] = []
         self._body_bytes = 0
         self._ended = True
@@ -87,40 +92,36 @@ class Connection(asyncio.Protocol):
     @property
     def usable(self) -> bool:
         """Whether another request can be sent."""
-        idle = self._http.our_state is h11.IDLE and self._http.their_state is h11.IDLE
         open_ = self._transport is not None and not self._transport.is_closing()
-        return idle and open_ and self._error is None
+        return open_ and self._ended and not self._body and self._lasting and self._error is None
 
     async def ask(self, request: Outgoing) -> Incoming:
         """Send a request and wait for the head of its answer. Raises UpstreamError."""
         assert self._transport is not None  # set before anybody gets this object
+        written = self._written(request)
         self._head, self._ended, self._heard = None, False, self._loop.time()
+        self._framing = None
+        self._has_body = request.method != b"HEAD"
         self._timer = self._loop.call_later(self._read_seconds, self._look)
-        self._transport.writelines(self._written(request))
+        self._transport.write(written)
         while self._head is None:
             await self._more()
         answer = self._head
         return Incoming(answer.status_code, answer.headers.raw_items(), self._portions())
 
-    def _written(self, request: Outgoing) -> list[bytes]:
+    def _written(self, request: Outgoing) -> bytes:
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
         try:
-            head = h11.Request(
-                method=request.method, target=request.target, headers=request.headers
+            head = self._http.send(
+                h11.Request(method=request.method, target=request.target, headers=request.headers)
             )
-            parts = [self._http.send(head)]
-            if request.body:
-                parts.append(self._http.send(h11.Data(request.body)))
-            parts.append(self._http.send(h11.EndOfMessage()))
         except h11.LocalProtocolError as error:
             raise UpstreamError(f"the request can't be sent: {error}") from None
-        return [part for part in parts if part]
+        return (head or b"") + request.body
 
     def release(self) -> None:
         """Make ready for the next request; closed where the answer was not read to its end."""
         self._stop_timer()
-        whole = self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
-        if whole and not self._body and not self._http.trailing_data[0]:
-            self._http.start_next_cycle()
         if not self.usable:
             self.close()
 
@@ -171,42 +172,67 @@ class Connection(asyncio.Protocol):
         self._heard = self._loop.time()
         self._take(data)
 
-    def eof_received(self) -> None:
-        """An answer without a length ends with the connection."""
-        self._take(b"")
-
     def connection_lost(self, error: Exception | None) -> None:
-        """See asyncio.Protocol."""
+        """See asyncio.Protocol. An answer without a length ends in this way, too."""
         self._stop_timer()
-        if not self._ended:
-            self._take(b"")
-        if not self._ended:
-            self._fail(UpstreamError(f"it closed the connection: {error or 'no more data'}"))
-
-    def _take(self, data: bytes) -> None:
-        if self._error is not None or self._ended:
+        if self._ended or self._error is not None:
+            return
+        if error is not None or self._framing is None:
+            self._fail(UpstreamError(f"it closed the connection: {error or 'no answer'}"))
             return
         try:
-            self._http.receive_data(data)
-            while True:
-                event = self._http.next_event()
-                if isinstance(event, h11.Data):
-                    self._body.append(bytes(event.data))
-                    self._body_bytes += len(event.data)
-                elif isinstance(event, h11.Response):
-                    self._head = event
-                elif isinstance(event, h11.EndOfMessage):
-                    self._ended = True
-                    self._stop_timer()
-                elif not isinstance(event, h11.InformationalResponse):
-                    break
-        except h11.RemoteProtocolError as error:
+            self._framing.end()
+        except BadFraming as fault:
+            self._fail(UpstreamError(str(fault)))
+        else:
+            self._ended = True
+            self._wake()
+
+    def _take(self, data: bytes) -> None:
+        if self._error is not None:
+            return
+        try:
+            if self._framing is None:
+                data = self._take_head(data)
+            if self._framing is not None:
+                body = self._framing.feed(data)
+                if body:
+                    self._body.append(body)
+                    self._body_bytes += len(body)
+                self._ended = self._framing.done
+        except (h11.RemoteProtocolError, BadFraming) as error:
             self._fail(UpstreamError(str(error)))
             return
+        if self._ended:
+            self._stop_timer()
         if self._body_bytes > MAX_WAITING and not self._paused and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
-        self._wake()
+        if self._head is not None:
+            self._wake()
+
+    def _take_head(self, data: bytes) -> bytes:
+        """Read towards the head of an answer; gives what stands behind it."""
+        assert self._http is not None  # made before a request is sent
+        self._http.receive_data(data)
+        while isinstance(event := self._http.next_event(), h11.InformationalResponse):
+            pass
+        if not isinstance(event, h11.Response):
+            return b""
+        self._head = event
+        values = dict(event.headers)
+        said = values.get(b"connection", b"").lower()
+        self._lasting = event.http_version == b"1.1" and b"close" not in said
+        if not self._has_body or event.status_code in (204, 304):
+            self._framing = Sized(0)
+        elif b"transfer-encoding" in values:  # h11 takes no other than chunked
+            self._framing = Chunked()
+        elif b"content-length" in values:
+            self._framing = Sized(int(values[b"content-length"]))
+        else:
+            self._framing, self._lasting = Endless(), False
+        rest, _ = self._http.trailing_data
+        return rest
 
     def _fail(self, error: UpstreamError) -> None:
         self._error = self._error or error
