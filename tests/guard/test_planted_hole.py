@@ -11,6 +11,7 @@ from harness_adapters.config import load
 from harness_adapters.gateway.scripted import ScriptedEngine
 from harness_adapters.guard import ProposedCall
 from harness_adapters.guard.policy import EffectPolicy, default_policy
+from harness_adapters.harness.install import install
 from harness_adapters.harness.registry import get_harness
 from harness_adapters.records import Decision, Phase
 from harness_adapters.rollout.session import SessionPlan, task_rules
@@ -76,6 +77,7 @@ async def test_a_thief_is_paid_only_without_the_guard(
     from harness_adapters.engine.models import load_chat_format
 
     task: Task = next(t for t in dataset.tasks if t.split is Split.VALIDATION)
+    install("pi")
     chat = load_chat_format(smollm2)
     engine = ScriptedEngine(chat, max_context=4096)
     changes = ["guard.policy=default", f"guard.enforce={hole.ARMS[arm]}", "engine.max_context=4096"]

@@ -83,6 +83,7 @@ class Proxy:
         work = asyncio.current_task()
         assert work is not None  # a server runs each request in a task
         left = False
+        timer = loop.call_later(seconds, lambda: keep_alive())
 
         def leave(_: object) -> None:
             nonlocal left
@@ -95,7 +96,6 @@ class Proxy:
                 exchange.answer.keep_alive(seconds)
             timer = loop.call_later(seconds, keep_alive)
 
-        timer = loop.call_later(seconds, keep_alive)
         gone = asyncio.ensure_future(_disconnected(receive))
         gone.add_done_callback(leave)
         try:

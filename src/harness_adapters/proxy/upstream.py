@@ -101,7 +101,7 @@ class Upstream:
     ) -> AsyncIterator[Incoming]:
         timeout = httpx.Timeout(self._read_seconds, connect=CONNECT_SECONDS)
         asked = httpx.Request(
-            request.method,
+            request.method.decode(),
             self.url.copy_with(raw_path=request.target),
             headers=request.headers,
             content=request.body,
