@@ -277,9 +277,15 @@ def litellm(venv: Path, upstream: int, place: Path) -> tuple[subprocess.Popen[by
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     words = ["--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
+    # Without it it asks the network for prices and reports its use.
+    alone = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False"}
     with (place / "litellm.log").open("wb") as log:
         process = subprocess.Popen(
-            [venv.absolute() / "bin" / "litellm", *words], stdout=log, stderr=log, cwd=place
+            [venv.absolute() / "bin" / "litellm", *words, "--telemetry", "False"],
+            stdout=log,
+            stderr=log,
+            cwd=place,
+            env={**os.environ, **alone},
         )
     end = time.monotonic() + STARTING_SECONDS
     while True:
