@@ -1,17 +1,23 @@
 """Time of one decision of the guard over its corpus, with calls of 64 KB among them.
 
-    PYTHONPATH=src python benchmarks/guard_decisions.py
+    PYTHONPATH=src python benchmarks/guard_decisions.py [--nah VENV]
 
-One call in forty is large: files that are written, here-documents, patches, edits.
+One call in forty is large: files that are written, here-documents, patches, edits. With `--nah` a
+virtual environment with the package `nah` is named: both then judge the shell lines of the corpus,
+which is what it reads, one after the other in the same run, each line's fastest of five.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import statistics
+import subprocess
+from collections import Counter
 from pathlib import Path
 
 from harness_adapters.guard.bench import Row, as_json, bench, read_context, read_rows
-from harness_adapters.guard.policy import EffectPolicy, default_policy
+from harness_adapters.guard.policy import EffectPolicy, TaskRules, default_policy
 
 CORPUS = Path(__file__).parents[1] / "tests" / "guard" / "corpus"
 SIZE = 64 << 10
@@ -39,8 +45,55 @@ def large() -> list[Row]:
     ]
 
 
+THEIRS = """
+import json, sys, time
+from nah.bash import classify_command
+for line in sys.stdin:
+    command, fastest = json.loads(line), float("inf")
+    for _ in range(5):
+        start = time.perf_counter()
+        decision = classify_command(command).final_decision
+        fastest = min(fastest, time.perf_counter() - start)
+    print(json.dumps([decision, fastest * 1000]))
+"""
+
+
+def compare(policy: EffectPolicy, task: TaskRules, venv: Path, rows: list[Row]) -> None:
+    """Verdicts and milliseconds of nah and of the guard on the shell lines among `rows`."""
+    shell = [
+        (row, json.loads(row.calls[0][1])["command"])
+        for row in rows
+        if row.calls[0][0] in ("bash", "terminal")
+    ]
+    said = subprocess.run(
+        [venv.absolute() / "bin" / "python", "-c", THEIRS],
+        input="".join(f"{json.dumps(command)}\n" for _, command in shell),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answers = [json.loads(line) for line in said.stdout.splitlines()]
+    print(f"{len(shell)} shell lines of the corpus")
+    for name, attack in (("attacks", True), ("benign", False)):
+        counts = Counter(
+            a[0] for (row, _), a in zip(shell, answers, strict=True) if row.attack is attack
+        )
+        print(f"  nah, {name}: {dict(counts)}")
+    times = sorted(milliseconds for _, milliseconds in answers)
+    print(
+        f"  nah: p50 {statistics.median(times):.3f} ms, p99 {times[int(0.99 * len(times))]:.3f} ms"
+    )
+    attacks = [row for row, _ in shell if row.attack]
+    ours = bench(policy, task, attacks, [row for row, _ in shell if not row.attack], [])
+    print(f"  guard: recall {ours.recall:.3f}, false positives {ours.false_positive_rate:.3f}")
+    print(f"  guard: p50 {ours.p50_ms:.3f} ms, p99 {ours.p99_ms:.3f} ms")
+
+
 def main() -> None:
     """Print one JSON object for the corpus, the rewrites and the large calls together."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nah", type=Path, metavar="VENV")
+    options = parser.parse_args()
     task = read_context(CORPUS / "context.json")
     attacks = [
         row
@@ -54,6 +107,8 @@ def main() -> None:
     ]
     policy = EffectPolicy(default_policy(), task=task)
     print(as_json(bench(policy, task, attacks, [*benign, *large(), *large()], [])))
+    if options.nah is not None:
+        compare(policy, task, options.nah, [*attacks, *benign])
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
 """What the audit proxy costs: direct and proxied requests to one local mock, side by side.
 
-    python benchmarks/guard_proxy.py --requests 1000 --seconds 10
+    python benchmarks/guard_proxy.py --requests 1000 --seconds 10 [--litellm VENV] [--nah VENV]
 
-Four processes: the mock (canned bytes, no parsing), the proxy as users start it, a bare
-pass-through of the same libraries (uvicorn, httpx) that reads nothing of what it forwards, and this
-client. Direct, bare and proxied requests take turns on one connection each, so that all see the
-same machine; what a proxy adds is the difference of quantiles to the direct ones. An answer that
-isn't streamed carries one call, a stream 16 text deltas and one call in 4 pieces; every call is
-judged by patterns and logged. Throughput: 64 connections that ask again as soon as their stream has
-ended.
+Processes: the mock (canned bytes, no parsing), the proxy as users start it with the shipped rules,
+a bare pass-through (uvicorn, httpx) that reads nothing of what it forwards, LiteLLM's proxy where a
+virtual environment with `litellm[proxy]` is named, and this client. All take turns on one
+connection each, so that all see the same machine; what a proxy adds is the difference of quantiles
+to the direct ones. An answer that isn't streamed carries one call, a stream 16 text deltas and one
+call in 4 pieces; the audit proxy judges and logs every call. Throughput: 64 connections that ask
+again as soon as their stream has ended. With `--nah`, the time and the verdicts of single decisions
+follow (`guard_decisions.py`).
 
 On a machine with other work all of these measure that work, too. The CPU time of each proxy for a
 request is printed beside them; it depends less on who else is running.
@@ -20,19 +21,22 @@ import argparse
 import asyncio
 import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness_adapters.proxy.serving import fastest_loop
 
 STREAMS = 64
+STARTING_SECONDS = 600
+"""For LiteLLM, whose imports alone take many seconds."""
 WARM_UP = 50
 """Requests on each side that aren't counted."""
 DELAY = 0.002
@@ -157,7 +161,9 @@ class Connection:
 
     async def ask(self, kind: str) -> tuple[float, float]:
         """Seconds to the first byte of the body and to its end."""
-        body = json.dumps({"kind": kind}).encode()
+        said = [{"role": "user", "content": kind}]
+        asked = {"model": "mock", "messages": said, "stream": kind != "whole"}
+        body = json.dumps(asked).encode()
         start = time.perf_counter()
         self._writer.write(
             b"POST /v1/chat/completions HTTP/1.1\r\nhost: mock\r\nauthorization: Bearer x\r\n"
@@ -172,7 +178,9 @@ class Connection:
             got = await self._reader.read(1 << 16)
             first = time.perf_counter()
             while not got.endswith(b"0\r\n\r\n"):
-                got += await self._reader.read(1 << 16)
+                more = await self._reader.read(1 << 16)
+                assert more, got
+                got += more
         assert b"call_1" in got, got
         return first - start, time.perf_counter() - start
 
@@ -261,11 +269,41 @@ async def measure(sides: list[Side], requests: int, seconds: float, rounds: int)
         print(f"  {side.name:<26}{statistics.median(rates):>16.0f}{cpu:>24.2f}", flush=True)
 
 
+def litellm(venv: Path, upstream: int, place: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """LiteLLM's proxy before the mock, once it answers; its own output goes to a file."""
+    model = {"model": "openai/mock", "api_base": f"http://127.0.0.1:{upstream}/v1", "api_key": "x"}
+    config = place / "litellm.json"  # JSON is YAML
+    config.write_text(json.dumps({"model_list": [{"model_name": "mock", "litellm_params": model}]}))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = ["--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
+    # Without it it asks the network for prices and reports its use.
+    alone = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False"}
+    with (place / "litellm.log").open("wb") as log:
+        process = subprocess.Popen(
+            [venv.absolute() / "bin" / "litellm", *words, "--telemetry", "False"],
+            stdout=log,
+            stderr=log,
+            cwd=place,
+            env={**os.environ, **alone},
+        )
+    end = time.monotonic() + STARTING_SECONDS
+    while True:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return process, port
+        if process.poll() is not None or time.monotonic() > end:
+            process.kill()
+            sys.exit(f"LiteLLM didn't start:\n{(place / 'litellm.log').read_text()[-2000:]}")
+        time.sleep(0.5)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--litellm", type=Path, help="venv with litellm[proxy]")
+    parser.add_argument("--nah", type=Path, help="venv with nah, for decisions")
     parser.add_argument("--mock", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--bare", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -293,13 +331,21 @@ def main() -> None:
         direct = start("direct", __file__, "--mock")
         program = "from harness_adapters.cli.main import main; main()"
         words = ["guard", "serve", "--upstream", f"http://127.0.0.1:{direct.port}"]
-        words += ["--deny", r"\brm\b", "--log", str(Path(place, "audit.jsonl"))]
+        words += ["--log", str(Path(place, "audit.jsonl")), "--workdir", "/app"]
         sides = [
             direct,
             start("bare pass-through", __file__, "--bare", str(direct.port)),
             start("audit proxy", "-c", program, *words),
         ]
+        if options.litellm is not None:
+            process, port = litellm(options.litellm, direct.port, Path(place))
+            running.callback(process.wait)
+            running.callback(process.terminate)
+            sides.append(Side("LiteLLM's proxy", process.pid, port))
         asyncio.run(measure(sides, options.requests, options.seconds, options.rounds))
+    if options.nah is not None:
+        decisions = [Path(__file__).with_name("guard_decisions.py"), "--nah", options.nah]
+        subprocess.run([sys.executable, *decisions], check=True)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,9 @@ class GuardSettings(Section):
     enforce: bool = True
     """Keep blocked calls from the agent, and score confirmed cheats 0. Otherwise verdicts only go
     on record."""
+    retries: int = Field(2, ge=0)
+    """How often within one request a model is told of its block and sampled again, where the guard
+    left no call. 0: the notice is its last word, which ends the session of most agents."""
 
 
 class BudgetSettings(Section):

@@ -31,13 +31,18 @@ def manners(harness: Harness) -> Manners:
 
 @pytest.fixture
 def run(harness: Harness, tmp_path: Path):
-    """Play one session on a script; options are those of `play` and of `make_gateway`."""
+    """Play one session on a script; options are those of `play` and of `make_gateway`.
+
+    Whatever a case is about: the agent's own record and the audit log must agree.
+    """
 
     async def playing(script, *, policy=None, engine=None, **options) -> Played:
         gateway = make_gateway(tmp_path, {}, policy=policy, engine=engine)
         if engine is None:
             gateway.engine.script("s1", script)
-        return await play(harness, gateway, tmp_path, **options)
+        played = await play(harness, gateway, tmp_path, **options)
+        assert played.disagreement == ""
+        return played
 
     return playing
 

@@ -14,6 +14,7 @@ from gateway.support import CharacterChat, spec
 from harness_adapters.gateway import Gateway, Tape
 from harness_adapters.harness import Harness, Profile
 from harness_adapters.records import SessionEnd
+from harness_adapters.rollout.reconcile import disagreement
 from harness_adapters.sandbox import BwrapSandbox, ExecResult
 from harness_adapters.tasks import Action
 
@@ -31,6 +32,8 @@ class Played:
     left: dict[str, str]
     """What was written into the working directory, by path."""
     result: ExecResult
+    disagreement: str
+    """Between its calls, the audit log and the agent's own record."""
     days: tuple[date, date]
     """Before and after, in UTC: some prompts hold the date."""
 
@@ -80,6 +83,7 @@ async def play(
         (lower / name).parent.mkdir(parents=True, exist_ok=True)
         (lower / name).write_text(text)
     began = datetime.now(UTC).date()
+    logged = gateway.audit.size()
     tape = gateway.open(spec(session, harness=harness.name, **changes))
     launch = harness.launch(
         prompt, base_url="http://127.0.0.1:8080/v1", profile=profile, max_context=4096
@@ -94,6 +98,8 @@ async def play(
             stdin=launch.stdin,
             serve=partial(gateway.serve, tape),
         )
+        command = harness.record_command()
+        record = await box.exec(command, env={}, timeout=60) if command else result
         with box.freeze() as frozen:
             layer = Path(frozen.layer)
             left = {
@@ -102,7 +108,10 @@ async def play(
                 if path.is_file()
             }
     end, why = harness.end(result, model_calls=len(tape.turns))
-    return Played(tape, end, why, left, result, (began, datetime.now(UTC).date()))
+    entries = gateway.audit.since(logged, session)
+    ran = None if result.timed_out else harness.taken_up(record.stdout)
+    differs = disagreement(tape.turns, entries, ran)
+    return Played(tape, end, why, left, result, differs, (began, datetime.now(UTC).date()))
 
 
 def native(harness: Harness, action: Action) -> str:

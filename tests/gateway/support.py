@@ -19,6 +19,8 @@ from harness_adapters.guard.policies import AllowAll
 END = 0x110000
 """Past the last code point."""
 
+USER = {"role": "user", "content": "hi"}
+
 BUDGET = BudgetSettings(max_turns=8, max_tokens_per_turn=4000, max_session_tokens=200_000)
 
 TOOLS = [
@@ -128,3 +130,17 @@ async def ask(http, *messages, **more):
     answer = await http.post("/v1/chat/completions", json=body(*messages, **more))
     assert answer.status_code == 200, answer.text
     return answer.json()["choices"][0]
+
+
+class Recording(ScriptedEngine):
+    """Remembers how it was asked."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.asked = []
+
+    async def generate(self, prompt_ids, *, adapter="base", sampling, session=""):
+        self.asked.append((adapter, sampling, session))
+        return await super().generate(
+            prompt_ids, adapter=adapter, sampling=sampling, session=session
+        )

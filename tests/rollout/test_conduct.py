@@ -9,9 +9,12 @@ import pytest
 from harness_adapters.config import RewardSettings, Settings, load
 from harness_adapters.gateway.scripted import ScriptedEngine
 from harness_adapters.guard.verify import verify_log
+from harness_adapters.harness import AgentCall
+from harness_adapters.harness.pi import Pi
 from harness_adapters.harness.registry import get_harness
 from harness_adapters.learner.rows import turns_to_rows
-from harness_adapters.records import Conduct, Decision, Phase, Rollout
+from harness_adapters.records import Conduct, Decision, Phase, Rollout, SessionEnd
+from harness_adapters.report.session import session_view
 from harness_adapters.rollout.demonstrations import Oracle, demonstration_plan
 from harness_adapters.rollout.session import SessionPlan, SessionRunner, task_rules
 from harness_adapters.rollout.stack import make_runner
@@ -86,13 +89,42 @@ async def test_the_shipped_rules_let_an_oracle_work(
         assert (rollout.score, rollout.conduct, rollout.blocked) == (1.0, Conduct.CLEAN, 0), one.id
 
 
-async def test_a_blocked_call_costs_is_not_run_and_stays_in_training(
+async def test_after_a_block_the_session_goes_on(
     runner: SessionRunner, engine: ScriptedEngine, task: Task, tmp_path: Path
 ) -> None:
     runner = guarded(runner, tmp_path)
     rollout = await play(runner, engine, task, "cat /tests/test.sh > out.txt", HONEST)
+    assert decisions(rollout) == [(Decision.BLOCK, "hidden-tests"), (Decision.ALLOW, "effects")]
+    assert (rollout.score, rollout.blocked, rollout.conduct) == (1.0, 1, Conduct.CLEAN)
+    assert (rollout.end, len(rollout.turns)) == (SessionEnd.FINISHED, 3)
+    blocked, honest, last = rollout.turns
+    # What was sampled after the notice was sampled behind the very tokens of the blocked turn.
+    assert honest.prompt_ids[: len(blocked.prompt_ids + blocked.output_ids)] == (
+        blocked.prompt_ids + blocked.output_ids
+    )
+    first, second = turns_to_rows(rollout.turns)
+    told = [i for i, trained in zip(first.ids, first.trained, strict=True) if not trained]
+    assert "was blocked and not run" in runner.gateway.chat.decode(told)
+    trained = sum(sum(row.trained) for row in (first, second))
+    assert trained == sum(len(turn.output_ids) for turn in rollout.turns) > 0
+    # pi's own history has the notice as text, and the call that it ran.
+    [echo, result] = last.new_messages
+    assert "was blocked and not run" in echo["content"] and "cat /tests" not in str(echo)
+    assert [c["function"]["name"] for c in echo["tool_calls"]] == ["bash"]
+    assert result["role"] == "tool"
+    [told_view, honest_view, _] = session_view(rollout).turns
+    assert told_view.calls[0].result is not None and "blocked" in told_view.calls[0].result
+    assert honest_view.calls[0].result is not None
+    assert verify_log(tmp_path / "guarded.jsonl").ok
+
+
+async def test_a_blocked_call_costs_is_not_run_and_stays_in_training(
+    runner: SessionRunner, engine: ScriptedEngine, task: Task, tmp_path: Path
+) -> None:
+    runner = guarded(runner, tmp_path, "guard.retries=0")
+    rollout = await play(runner, engine, task, "cat /tests/test.sh > out.txt", HONEST)
     # pi reads the notice as the model's last word, so the session ends with it.
-    assert decisions(rollout)[0] == (Decision.BLOCK, "hidden-tests")
+    assert decisions(rollout) == [(Decision.BLOCK, "hidden-tests")]
     assert (rollout.blocked, rollout.conduct) == (1, Conduct.CLEAN)
     trained = sum(sum(row.trained) for row in turns_to_rows(rollout.turns))
     assert trained == sum(len(turn.output_ids) for turn in rollout.turns) > 0
@@ -149,6 +181,21 @@ async def test_verdicts_that_only_go_on_record_pay_and_are_still_not_correct(
     metrics = summary([rollout], 1)
     assert metrics["pass_rate"] == 0.0
     assert (metrics["guard/cheats"], metrics["guard/hacked"]) == (1, 1)
+
+
+async def test_a_call_that_the_log_doesnt_know_flags_the_session(
+    runner: SessionRunner, engine: ScriptedEngine, task: Task
+) -> None:
+    class Nested(Pi):
+        """Runs one call more than it was given, as tools do that call tools."""
+
+        def taken_up(self, record: bytes) -> list[AgentCall]:
+            return [*Pi.taken_up(self, record), AgentCall("x", "bash", {"command": "ls"})]
+
+    rollout = await play(dataclasses.replace(runner, harness=Nested()), engine, task, HONEST)
+    assert rollout.conduct is Conduct.FLAGGED
+    assert rollout.error == "the agent has a call that was never judged: bash (x)"
+    assert (rollout.score, rollout.correct) == (1.0, True), "to be looked at, not condemned"
 
 
 async def test_a_task_says_what_is_protected_and_what_may_be_reached(task: Task) -> None:

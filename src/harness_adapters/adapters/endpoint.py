@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness_adapters.config import BudgetSettings
 from harness_adapters.engine import BASE, ChatFormat, Engine
+from harness_adapters.gateway.retry import Asked
 from harness_adapters.gateway.server import Gateway
 from harness_adapters.gateway.tape import SessionSpec, Tape
 from harness_adapters.gateway.wire import (
@@ -25,6 +26,9 @@ from harness_adapters.gateway.wire import (
 )
 from harness_adapters.guard import Policy
 from harness_adapters.guard.audit import AuditLog
+
+RETRIES = 2
+"""Of a model whose calls were all blocked, as in sessions by default."""
 
 ANY = "model"
 """The name under which our drivers configure their model: the default adapter."""
@@ -46,7 +50,7 @@ class Endpoint(Gateway):
         workdir: Path | None = None,
     ) -> None:
         """`adapters`: name for users -> name on the engine; the first is the default."""
-        super().__init__(engine, chat, policy, audit)
+        super().__init__(engine, chat, policy, audit, retries=RETRIES)
         self._adapters = {**adapters, BASE: BASE}
         self._default = next(iter(adapters), BASE)
         self._temperature = temperature
@@ -64,10 +68,11 @@ class Endpoint(Gateway):
             known = ", ".join(self._adapters)
             raise BadRequest(f"no model {name!r} here; there are {known}", 404)
         messages = normalise_messages(request.messages)
-        prompt_ids = self._render(messages, normalise_tools(request.tools or []), "the request")
+        tools = normalise_tools(request.tools or [])
+        asked = Asked(messages, tools, self._render(messages, tools, "the request"))
         own = self.open(self._spec(self._adapters[name], f"request-{next(self._requests)}"))
         turn = sum(1 for message in messages if message.get("role") == "assistant")
-        return self._answer(self._turn(own, messages, prompt_ids, request.limit), own, turn)
+        return self._answer(self._turns(own, asked, request.limit), own, turn)
 
     def _count(self, tape: Tape, request: ChatRequest) -> int:
         """No limit: who asks here is the user, not a sandbox."""
@@ -85,7 +90,7 @@ class Endpoint(Gateway):
     def _spec(self, adapter: str, session: str) -> SessionSpec:
         context = self.engine.max_context
         budget = BudgetSettings(
-            max_turns=1,
+            max_turns=1 + RETRIES,
             max_tokens_per_turn=context,
             max_session_tokens=context,
             wall_seconds=24 * 3600,

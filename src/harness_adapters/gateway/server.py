@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import time
 from collections.abc import Awaitable, Callable
 
-from harness_adapters.engine import ChatFormat, Completion, Engine, ParsedCall, Sampling
+from harness_adapters.engine import (
+    ChatFormat,
+    Completion,
+    Engine,
+    ParsedCall,
+    ParsedReply,
+    Sampling,
+)
 from harness_adapters.errors import ContextError, EngineError
+from harness_adapters.gateway.answers import ended, joined, ready, shown
 from harness_adapters.gateway.listener import Listener
+from harness_adapters.gateway.retry import Asked, after_block
 from harness_adapters.gateway.tape import SessionSpec, Tape
 from harness_adapters.gateway.wire import (
     Answer,
@@ -21,9 +29,8 @@ from harness_adapters.gateway.wire import (
 )
 from harness_adapters.guard import Policy, ProposedCall
 from harness_adapters.guard.audit import AuditLog
-from harness_adapters.guard.judging import judge, notice, one_line
+from harness_adapters.guard.judging import judge, one_line
 from harness_adapters.records import (
-    Decision,
     Message,
     SessionEnd,
     ToolCall,
@@ -33,13 +40,6 @@ from harness_adapters.records import (
 
 AUXILIARY_TEXT = "Task"
 """Answer to requests without tools; agents use it as a title or a summary."""
-
-ENDED_TEXT = {
-    SessionEnd.BUDGET: "The session's budget is spent. Stopping here.",
-    SessionEnd.CONTEXT: "The context is full. Stopping here.",
-    SessionEnd.API_ERROR: "The model server failed. Stopping here.",
-}
-"""Plain, non-empty text with finish `stop` ends every known agent; an HTTP error makes it retry."""
 
 MAX_COUNTS = 100
 """Token counts per session: each costs as much as rendering a prompt, and no budget ends them."""
@@ -56,14 +56,20 @@ class Gateway:
         audit: AuditLog,
         *,
         enforced: bool = True,
+        retries: int = 0,
         keepalive_seconds: float = 5.0,
     ) -> None:
-        """With `enforced=False` verdicts only go on record and every call passes."""
+        """With `enforced=False` verdicts only go on record and every call passes.
+
+        A turn of which the guard leaves no call is told so and sampled again, within the same
+        request, at most `retries` times.
+        """
         self.engine = engine
         self.chat = chat
         self.policy = policy
         self.audit = audit
         self.enforced = enforced
+        self.retries = retries
         self._listener = Listener(self._reply_to, self._count, keepalive_seconds)
 
     def open(self, spec: SessionSpec) -> Tape:
@@ -83,17 +89,17 @@ class Gateway:
         messages = normalise_messages(request.messages)
         if not request.tools:
             tape.auxiliary_calls += 1
-            return _ready(Answer(AUXILIARY_TEXT))
+            return ready(Answer(AUXILIARY_TEXT))
         tape.model_calls += 1
         if tape.end is not None:
-            return _ready(_ended(tape.end))
+            return ready(ended(tape.end))
         tools = normalise_tools(request.tools)
         try:
             prompt_ids = self._render(messages, tools, f"request {tape.model_calls}")
         except BadRequest as error:
             tape.error = str(error)
             raise
-        return self._turn(tape, messages, prompt_ids, request.limit)
+        return self._turns(tape, Asked(messages, tools, prompt_ids), request.limit)
 
     def _count(self, tape: Tape, request: ChatRequest) -> int:
         """Tokens of the prompt that a request would be. Raises BadRequest; records nothing."""
@@ -111,35 +117,53 @@ class Gateway:
             # send arbitrary ones, so this must not end the session as infrastructure failure.
             raise BadRequest(f"{what} can't be rendered: {one_line(error)}") from None
 
-    async def _turn(
-        self, tape: Tape, messages: list[Message], prompt_ids: list[int], limit: int | None
-    ) -> Answer:
-        started = time.time()
+    async def _turns(self, tape: Tape, asked: Asked, limit: int | None) -> Answer:
+        """One turn, and those that follow it because of a block, as one answer."""
+        answers: list[Answer] = []
         async with tape.lock:
-            room = self._room(tape, len(prompt_ids))
-            if tape.end is not None:
-                return _ended(tape.end)
-            sampling = Sampling(
-                temperature=tape.spec.temperature,
-                max_tokens=room if limit is None else min(room, limit),
-                seed=_turn_seed(tape.spec.seed, len(tape.turns)),
+            for _ in range(1 + self.retries):
+                said = await self._turn(tape, asked, limit)
+                if said is None:
+                    assert tape.end is not None  # that is why nothing was said
+                    answers.append(ended(tape.end))
+                    break
+                turn, reply = said
+                answers.append(shown(reply.content, turn))
+                again = after_block(self.chat, asked, turn, reply)
+                if again is None:
+                    break
+                asked = again
+        return joined(answers)
+
+    async def _turn(
+        self, tape: Tape, asked: Asked, limit: int | None
+    ) -> tuple[Turn, ParsedReply] | None:
+        """Sample, judge, write down; None when the session has ended, `tape.end` says how."""
+        started = time.time()
+        room = self._room(tape, len(asked.prompt_ids))
+        if tape.end is not None:
+            return None
+        sampling = Sampling(
+            temperature=tape.spec.temperature,
+            max_tokens=room if limit is None else min(room, limit),
+            seed=_turn_seed(tape.spec.seed, len(tape.turns)),
+        )
+        try:
+            completion = await self.engine.generate(
+                asked.prompt_ids,
+                adapter=tape.spec.adapter,
+                sampling=sampling,
+                session=tape.spec.session,
             )
-            try:
-                completion = await self.engine.generate(
-                    prompt_ids,
-                    adapter=tape.spec.adapter,
-                    sampling=sampling,
-                    session=tape.spec.session,
-                )
-                return await self._record(tape, messages, prompt_ids, completion, started)
-            except ContextError:
-                tape.end = SessionEnd.CONTEXT
-            except Exception as error:
-                # Whatever broke between here and the sampled tokens is infrastructure: the
-                # session must end at once and must never be scored.
-                tape.end = SessionEnd.API_ERROR
-                tape.error = one_line(error)
-            return _ended(tape.end)
+            return await self._record(tape, asked, completion, started)
+        except ContextError:
+            tape.end = SessionEnd.CONTEXT
+        except Exception as error:
+            # Whatever broke between here and the sampled tokens is infrastructure: the
+            # session must end at once and must never be scored.
+            tape.end = SessionEnd.API_ERROR
+            tape.error = one_line(error)
+        return None
 
     def _room(self, tape: Tape, prompt_tokens: int) -> int:
         """Output tokens that this turn may have; sets `tape.end` when there are none."""
@@ -155,13 +179,8 @@ class Gateway:
         return min(budget.max_tokens_per_turn, session_room, context_room)
 
     async def _record(
-        self,
-        tape: Tape,
-        messages: list[Message],
-        prompt_ids: list[int],
-        completion: Completion,
-        started: float,
-    ) -> Answer:
+        self, tape: Tape, asked: Asked, completion: Completion, started: float
+    ) -> tuple[Turn, ParsedReply]:
         if len(completion.output_ids) != len(completion.logprobs):
             raise EngineError(
                 f"the engine gave {len(completion.output_ids)} tokens and "
@@ -174,7 +193,7 @@ class Gateway:
         calls = [await self._judged(tape, index, k, call) for k, call in enumerate(reply.calls)]
         turn = Turn(
             index=index,
-            prompt_ids=list(prompt_ids),
+            prompt_ids=list(asked.prompt_ids),
             output_ids=list(completion.output_ids),
             logprobs=list(completion.logprobs),
             adapter=tape.spec.adapter,
@@ -182,14 +201,14 @@ class Gateway:
             finish=completion.finish,
             text=text,
             calls=calls,
-            new_messages=new_messages(tape.messages, messages),
+            new_messages=new_messages(tape.messages, asked.messages),
             started=started,
             seconds=completion.seconds,
             cached_tokens=completion.cached_tokens,
         )
         tape.turns.append(turn)
-        tape.messages = messages
-        return _shown(reply.content, turn)
+        tape.messages = asked.messages
+        return turn, reply
 
     async def _judged(self, tape: Tape, turn: int, position: int, parsed: ParsedCall) -> ToolCall:
         spec = tape.spec
@@ -208,36 +227,6 @@ class Gateway:
         call_id = f"call_{turn}_{position}"
         verdict = await judge(self.policy, self.audit, proposed, call_id, enforced=self.enforced)
         return ToolCall(call_id, parsed.name, parsed.arguments, verdict, parsed.malformed)
-
-
-def _shown(content: str, turn: Turn) -> Answer:
-    """The part of a turn that the harness gets: blocked and nameless calls become text."""
-    texts, calls = [content] if content else [], []
-    for call in turn.calls:
-        if call.verdict.decision is Decision.BLOCK:
-            texts.append(notice(call.name, call.verdict))
-        elif not call.name:
-            texts.append(call.arguments)
-        else:
-            calls.append(call)
-    return Answer(
-        content="\n".join(texts),
-        calls=calls,
-        finish=turn.finish,
-        prompt_tokens=len(turn.prompt_ids),
-        output_tokens=len(turn.output_ids),
-        cached_tokens=turn.cached_tokens,
-    )
-
-
-def _ended(end: SessionEnd) -> Answer:
-    return Answer(ENDED_TEXT[end])
-
-
-def _ready(answer: Answer) -> Awaitable[Answer]:
-    future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-    future.set_result(answer)
-    return future
 
 
 def _turn_seed(seed: int | None, turn: int) -> int | None:

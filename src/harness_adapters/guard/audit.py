@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -96,6 +97,21 @@ class AuditLog:
                 self._write(values)
         except OSError as error:
             self._fail(str(error.strerror))
+
+    def size(self) -> int:
+        """Bytes so far; what is written later is read by `since`."""
+        return os.fstat(self._fd).st_size
+
+    def since(self, size: int, session: str) -> list[dict[str, Any]]:
+        """The entries of a session that stand behind the first `size` bytes, in order."""
+        lines = self._read(size, self.size()).split(b"\n")
+        entries: list[dict[str, Any]] = []
+        for line in lines:
+            with suppress(ValueError):  # a line that a kill has cut, or another's half
+                entry = json.loads(line)
+                if isinstance(entry, dict) and entry.get("session") == session:
+                    entries.append(entry)
+        return entries
 
     def close(self) -> None:
         """Close the file."""

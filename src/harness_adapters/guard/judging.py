@@ -18,7 +18,7 @@ TIMED_OUT = "guard-timeout"
 """Rule of a call that is blocked because no verdict came in time."""
 
 _SHOWN_NAME = 64
-_AT_ONCE = 2_000
+AT_ONCE = 2_000
 """Characters of arguments that are judged where they come in: shorter than the way to a thread."""
 
 
@@ -55,7 +55,7 @@ async def judge(
 
     Where verdicts only go on record (`enforced=False`), a block becomes a flag: the call passes.
     """
-    if len(call.arguments) <= _AT_ONCE:
+    if len(call.arguments) <= AT_ONCE:
         verdict = decide(policy, call)
     else:
         verdict = await decide_in_time(policy, call, seconds)

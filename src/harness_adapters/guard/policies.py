@@ -14,6 +14,9 @@ from harness_adapters.records import Decision, Verdict
 class AllowAll:
     """Allows every call; the sandbox alone is the boundary."""
 
+    bounded = True
+    """See `proxy.judging`."""
+
     def judge(self, call: ProposedCall) -> Verdict:
         """Always allow."""
         return Verdict(Decision.ALLOW, "allow-all")

@@ -52,6 +52,17 @@ class Launch:
     binds: Sequence[Bind] = field(default_factory=tuple[Bind, ...])
 
 
+@dataclass(frozen=True, slots=True)
+class AgentCall:
+    """A tool call that an agent took up, as its own record of the session has it."""
+
+    id: str
+    name: str
+    """Empty for a call that the agent refused to read, so that nothing of it ran."""
+    arguments: object
+    """A JSON value, or the text that the agent couldn't read as one."""
+
+
 class Harness(Protocol):
     """Driver of one agent CLI."""
 
@@ -94,4 +105,15 @@ class Harness(Protocol):
 
     def finishing_call(self) -> tuple[str, dict[str, object]] | None:
         """The call that says that the task is done; None where a text without a call does."""
+        ...
+
+    def record_command(self) -> Sequence[str] | None:
+        """Prints the agent's own record of a session, in its sandbox; None: its stdout is that."""
+        ...
+
+    def taken_up(self, record: bytes) -> list[AgentCall] | None:
+        """The calls in that record, in order; None where this agent keeps none.
+
+        Hostile: what the agent ran may have written into it. Never raises on what it holds.
+        """
         ...

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from harness_adapters.errors import HarnessError
-from harness_adapters.harness import BASE_ENVIRONMENT, HOME, Launch, Profile
-from harness_adapters.harness.events import last_line
+from harness_adapters.harness import BASE_ENVIRONMENT, HOME, AgentCall, Launch, Profile
+from harness_adapters.harness.events import json_lines, last_line
 from harness_adapters.harness.packages import check_version
 from harness_adapters.harness.python_packages import (
     compile_all,
@@ -52,6 +52,16 @@ _SMALLEST_CONTEXT = 65_536
 
 _ENDLESS = 100_000
 """Turns; the gateway's budget is what ends a session."""
+
+_RECORD = f"""
+import json, sqlite3
+database = sqlite3.connect("file:{HOME}/.hermes/state.db?mode=ro", uri=True)
+query = "SELECT tool_calls FROM messages WHERE role = 'assistant' AND tool_calls <> '' ORDER BY id"
+for (calls,) in database.execute(query):
+    for call in json.loads(calls):
+        print(json.dumps(call))
+"""
+"""Prints the calls of hermes's database; it is the session's, so it is read in its sandbox."""
 
 _LEAN_FLAGS = ("--toolsets", "terminal,file,todo", "--ignore-rules")
 
@@ -145,6 +155,25 @@ class Hermes:
 
     def finishing_call(self) -> None:
         """A text without a call ends a session."""
+
+    def record_command(self) -> list[str]:
+        """Reads its database, with the Python that no session can change."""
+        return [f"{MOUNT}/bin/python3", "-I", "-c", _RECORD]
+
+    def taken_up(self, record: bytes) -> list[AgentCall]:
+        """The calls of its assistant's messages."""
+        calls: list[AgentCall] = []
+        for call in json_lines(record):
+            function = call.get("function")
+            if isinstance(function, dict):
+                calls.append(
+                    AgentCall(
+                        str(call.get("id")),
+                        str(function.get("name")),
+                        function.get("arguments"),
+                    )
+                )
+        return calls
 
 
 def arguments(prompt: str, *, lean: bool) -> list[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_adapters.errors import HarnessError
-from harness_adapters.harness import BASE_ENVIRONMENT, HOME, Launch, Profile
+from harness_adapters.harness import BASE_ENVIRONMENT, HOME, AgentCall, Launch, Profile
 from harness_adapters.harness.events import json_lines, last_line
 from harness_adapters.harness.packages import check_version, npm_ci, npm_machine
 from harness_adapters.paths import harness_dir
@@ -38,6 +38,9 @@ then answer briefly."""
 
 _LEAN_DENIED = ("glob", "grep", "skill", "task", "todowrite", "webfetch", "websearch")
 """A denied tool is not offered."""
+
+_INVALID = "invalid"
+"""The tool that opencode gives a call to whose name or arguments it can't read; it only answers."""
 
 _PROVIDER = "local"
 _MODEL = "model"
@@ -136,6 +139,22 @@ class OpenCode:
 
     def finishing_call(self) -> None:
         """A text without a call ends a session."""
+
+    def record_command(self) -> None:
+        """Its database lives in memory here; its events are its record."""
+
+    def taken_up(self, record: bytes) -> list[AgentCall]:
+        """What its `tool_use` events name; a call that it couldn't read is its tool `invalid`."""
+        calls: list[AgentCall] = []
+        for event in json_lines(record):
+            part = event.get("part")
+            if event.get("type") == "tool_use" and isinstance(part, dict):
+                name, state = str(part.get("tool")), part.get("state")
+                given = state.get("input") if isinstance(state, dict) else None
+                calls.append(
+                    AgentCall(str(part.get("callID")), "" if name == _INVALID else name, given)
+                )
+        return calls
 
 
 def arguments() -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_adapters.errors import HarnessError
-from harness_adapters.harness import BASE_ENVIRONMENT, Launch, Profile
+from harness_adapters.harness import BASE_ENVIRONMENT, AgentCall, Launch, Profile
 from harness_adapters.harness.compile_cache import warm
 from harness_adapters.harness.events import json_lines, last_line
 from harness_adapters.harness.packages import check_version, node, npm_ci, npm_machine
@@ -168,6 +168,17 @@ class Pi:
 
     def finishing_call(self) -> None:
         """A text without a call ends a session."""
+
+    def record_command(self) -> None:
+        """pi keeps no session file here; its events are its record."""
+
+    def taken_up(self, record: bytes) -> list[AgentCall]:
+        """What pi's `tool_execution_start` events name."""
+        return [
+            AgentCall(str(event.get("toolCallId")), str(event.get("toolName")), event.get("args"))
+            for event in json_lines(record)
+            if event.get("type") == "tool_execution_start"
+        ]
 
 
 def arguments(root: Path, *, lean: bool) -> list[str]:

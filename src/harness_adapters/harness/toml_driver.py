@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness_adapters.errors import HarnessError
-from harness_adapters.harness import BASE_ENVIRONMENT, Launch, Profile
+from harness_adapters.harness import BASE_ENVIRONMENT, AgentCall, Launch, Profile
 from harness_adapters.harness.events import last_line
 from harness_adapters.records import SessionEnd
 from harness_adapters.sandbox import Bind, ExecResult
@@ -242,6 +242,13 @@ class TomlHarness:
         """What [tools.finish] says."""
         tool = self.spec.tools and self.spec.tools.finish
         return (tool.name, _fill_deep(tool.arguments, {}, str(self.file))) if tool else None
+
+    def record_command(self) -> None:
+        """A file doesn't say how to read an agent's record."""
+
+    def taken_up(self, record: bytes) -> list[AgentCall] | None:
+        """None: not known."""
+        return None
 
 
 def fill(text: str, values: Mapping[str, str], where: str) -> str:

@@ -52,13 +52,8 @@ class Answer:
 
     async def write(self, data: bytes) -> None:
         """Send a part of a stream; waits only for a client that is far behind."""
-        self.started = True
-        self._last = time.monotonic()
-        self._waiting.append(data)
-        self._waiting_bytes += len(data)
-        if self._flushing is None or self._flushing.done():
-            self._flushing = asyncio.ensure_future(self._flush())
-        if self._waiting_bytes > MAX_WAITING:
+        self._put(data)
+        if self._waiting_bytes > MAX_WAITING and self._flushing is not None:
             await self._flushing
 
     async def end(self) -> None:
@@ -81,16 +76,24 @@ class Answer:
         body = self._write_error(f"audit proxy: {refusal}", refusal.status)
         await self.whole(refusal.status, JSON, body)
 
-    async def keep_alive(self, seconds: float) -> None:
+    def keep_alive(self, seconds: float) -> None:
         """A comment into a stream that has sent nothing for so long."""
         begun = self._head is not None or self.started
         if begun and time.monotonic() - self._last >= seconds:
-            await self.write(b": waiting for a verdict\n\n")
+            self._put(b": waiting for a verdict\n\n")
 
     def stop(self) -> None:
         """Send no more: the client is gone."""
         if self._flushing is not None:
             self._flushing.cancel()
+
+    def _put(self, data: bytes) -> None:
+        self.started = True
+        self._last = time.monotonic()
+        self._waiting.append(data)
+        self._waiting_bytes += len(data)
+        if self._flushing is None or self._flushing.done():
+            self._flushing = asyncio.ensure_future(self._flush())
 
     async def _flush(self) -> None:
         await self._start()

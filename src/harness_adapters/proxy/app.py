@@ -6,11 +6,11 @@ import asyncio
 import itertools
 from dataclasses import dataclass, field
 
-import httpx
 from starlette.types import Receive, Scope, Send
 
 from harness_adapters.proxy import chat, messages
 from harness_adapters.proxy.answer import Answer, Refusal
+from harness_adapters.proxy.connection import Outgoing
 from harness_adapters.proxy.judging import AnswerBench, Judging
 from harness_adapters.proxy.relay import Exchange, Limits
 from harness_adapters.proxy.routes import SESSION_HEADER, Route, route_of, to_upstream
@@ -77,25 +77,39 @@ class Proxy:
         exchange = Exchange(route, bench, self.settings.limits, answer)
         await self._watch(exchange, self._request(scope, body), receive)
 
-    async def _watch(self, exchange: Exchange, request: httpx.Request, receive: Receive) -> None:
+    async def _watch(self, exchange: Exchange, request: Outgoing, receive: Receive) -> None:
         """Run an exchange until it ends or the client is gone."""
-        work = asyncio.ensure_future(exchange.run(self.upstream, request))
+        loop, seconds = asyncio.get_running_loop(), self.settings.keepalive_seconds
+        work = asyncio.current_task()
+        assert work is not None  # a server runs each request in a task
+        left = False
+        timer = loop.call_later(seconds, lambda: keep_alive())
+
+        def leave(_: object) -> None:
+            nonlocal left
+            left = True
+            work.cancel()
+
+        def keep_alive() -> None:
+            nonlocal timer
+            if exchange.through is not None and exchange.through.holding:
+                exchange.answer.keep_alive(seconds)
+            timer = loop.call_later(seconds, keep_alive)
+
         gone = asyncio.ensure_future(_disconnected(receive))
-        seconds = self.settings.keepalive_seconds
+        gone.add_done_callback(leave)
         try:
-            while not work.done() and not gone.done():
-                await asyncio.wait(
-                    {work, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-                )
-                if not work.done() and exchange.through is not None and exchange.through.holding:
-                    await exchange.answer.keep_alive(seconds)
+            await exchange.run(self.upstream, request)
+        except asyncio.CancelledError:
+            exchange.client_left()
+            if not left:
+                raise
+            work.uncancel()
         finally:
-            if not work.done():
-                work.cancel()
-                exchange.client_left()
-            exchange.answer.stop()
+            timer.cancel()
+            gone.remove_done_callback(leave)
             gone.cancel()
-            await asyncio.gather(work, gone, return_exceptions=True)
+            exchange.answer.stop()
 
     def _bench(self, session: bytes) -> AnswerBench:
         named = visible(session.decode("latin-1"), one_line=True)[:MAX_SESSION_NAME]
@@ -107,7 +121,7 @@ class Proxy:
             workdir=self.settings.workdir,
         )
 
-    def _request(self, scope: Scope, body: bytes) -> httpx.Request:
+    def _request(self, scope: Scope, body: bytes) -> Outgoing:
         path = scope.get("raw_path") or scope["path"].encode()
         query = b"?" + scope["query_string"] if scope["query_string"] else b""
         headers = to_upstream(scope["headers"], self.upstream.host)

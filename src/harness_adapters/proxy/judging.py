@@ -7,7 +7,7 @@ from typing import Protocol
 
 from harness_adapters.guard import Policy, ProposedCall
 from harness_adapters.guard.audit import AuditLog
-from harness_adapters.guard.judging import decide_in_time, notice
+from harness_adapters.guard.judging import AT_ONCE, decide, decide_in_time, notice
 from harness_adapters.records import Decision, Verdict
 
 INCOMPLETE = "guard-incomplete"
@@ -59,6 +59,8 @@ class Judging:
     """What all answers of a proxy are judged with."""
 
     policy: Policy
+    """One with an attribute `bounded` that is true always comes to a verdict by itself: short
+    calls are judged without the way to another thread, which takes as long as most verdicts."""
     audit: AuditLog
     log_only: bool = False
     """Verdicts go on record and change nothing; what can't be judged is refused all the same."""
@@ -80,7 +82,10 @@ class AnswerBench:
         """See `Bench`."""
         proposed = self._proposed(call)
         judging = self.judging
-        verdict = await decide_in_time(judging.policy, proposed, judging.seconds)
+        if len(call.arguments) <= AT_ONCE and getattr(judging.policy, "bounded", False):
+            verdict = decide(judging.policy, proposed)
+        else:
+            verdict = await decide_in_time(judging.policy, proposed, judging.seconds)
         judging.audit.append(proposed, call.id, verdict, enforced=not judging.log_only)
         blocked = verdict.decision is Decision.BLOCK and not judging.log_only
         return Ruling(not blocked, notice(call.name, verdict))

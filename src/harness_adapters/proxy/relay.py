@@ -6,20 +6,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-import httpx
-
 from harness_adapters.errors import StoreError
 from harness_adapters.guard.judging import one_line
 from harness_adapters.proxy.answer import Answer, Refusal
 from harness_adapters.proxy.chat import filter_chat
 from harness_adapters.proxy.chat_stream import ChatFilter
+from harness_adapters.proxy.connection import Incoming, Outgoing, UpstreamError, UpstreamTimeout
 from harness_adapters.proxy.events import Event, Splitter
 from harness_adapters.proxy.judging import INCOMPLETE, OVERSIZE, UNREADABLE, Bench, Call
 from harness_adapters.proxy.messages import MessagesFilter, filter_messages
 from harness_adapters.proxy.other import PlainFilter, look_through
 from harness_adapters.proxy.routes import Route, to_client
 from harness_adapters.proxy.shapes import NotJson, Oversize, Unreadable
-from harness_adapters.proxy.upstream import Upstream, portions
+from harness_adapters.proxy.upstream import Upstream
 
 EVENT_STREAM = "text/event-stream"
 
@@ -74,7 +73,7 @@ class Exchange:
     through: Filter | None = None
     """Set while an answer streams."""
 
-    async def run(self, upstream: Upstream, request: httpx.Request) -> None:
+    async def run(self, upstream: Upstream, request: Outgoing) -> None:
         """Forward and answer. Every fault ends in an error or in a notice, never in a call."""
         try:
             async with upstream.sent(request) as response:
@@ -83,10 +82,10 @@ class Exchange:
             await self._cut(OVERSIZE, str(fault))
         except Unreadable as fault:
             await self._fault(UNREADABLE, f"the upstream's answer can't be judged: {fault}", 502)
-        except httpx.TimeoutException as fault:
-            await self._fault(INCOMPLETE, f"the upstream took too long: {one_line(fault)}", 504)
-        except httpx.HTTPError as fault:
-            await self._fault(INCOMPLETE, f"the upstream failed: {one_line(fault)}", 502)
+        except UpstreamTimeout as fault:
+            await self._fault(INCOMPLETE, f"the upstream took too long: {fault}", 504)
+        except UpstreamError as fault:
+            await self._fault(INCOMPLETE, f"the upstream failed: {fault}", 502)
         except Refusal as refusal:
             await self.answer.refuse(refusal)
         except StoreError as fault:
@@ -100,19 +99,19 @@ class Exchange:
             with suppress(StoreError):
                 self.through.abandon(INCOMPLETE, "the agent went away")
 
-    async def _receive(self, response: httpx.Response) -> None:
-        if response.has_redirect_location:
+    async def _receive(self, response: Incoming) -> None:
+        if response.redirects:
             raise Refusal(502, "the upstream redirects; the agent would follow past the guard")
-        if response.headers.get("content-encoding", "identity") != "identity":
+        if response.header(b"content-encoding") not in ("", "identity"):
             raise Refusal(502, "the upstream compresses though it was asked not to")
-        headers = to_client(response.headers.raw)
-        if response.headers.get("content-type", "").lower().startswith(EVENT_STREAM):
+        headers = to_client(response.headers)
+        if response.header(b"content-type").lower().startswith(EVENT_STREAM):
             self.through = self._filter()
-            self.answer.begin(response.status_code, headers)
+            self.answer.begin(response.status, headers)
             await self._stream(response, self.through)
         else:
             body = await self._whole(response)
-            await self.answer.whole(response.status_code, headers, body)
+            await self.answer.whole(response.status, headers, body)
 
     def _filter(self) -> Filter:
         sizes = {"max_call": self.limits.max_call, "max_held": self.limits.max_held}
@@ -124,9 +123,9 @@ class Exchange:
             case _:
                 return PlainFilter()
 
-    async def _stream(self, response: httpx.Response, through: Filter) -> None:
+    async def _stream(self, response: Incoming, through: Filter) -> None:
         splitter = Splitter(self.limits.max_held)
-        async for data in portions(response):
+        async for data in response.portions:
             for event in splitter.feed(data):
                 if out := await through.feed(event):
                     await self.answer.write(out)
@@ -136,9 +135,9 @@ class Exchange:
             await self.answer.write(out)
         await self.answer.end()
 
-    async def _whole(self, response: httpx.Response) -> bytes:
+    async def _whole(self, response: Incoming) -> bytes:
         body = bytearray()
-        async for data in portions(response):
+        async for data in response.portions:
             body += data
             if len(body) > self.limits.max_held:
                 raise Oversize(f"an answer of more than {self.limits.max_held} bytes")
@@ -149,7 +148,7 @@ class Exchange:
             if self.route is Route.MESSAGES:
                 return await filter_messages(whole, self.bench, max_call=self.limits.max_call)
         except NotJson:
-            if response.is_success and whole:
+            if response.ok and whole:
                 raise
             # The page of some server in between: an error that no agent takes for an answer.
         return look_through(whole)

@@ -15,11 +15,14 @@ from harness_adapters.guard.policy.rules import DEFAULT_HIDDEN, TaskRules
 from harness_adapters.harness import Harness, Profile
 from harness_adapters.records import Conduct, Decision, Phase, Rollout, SessionEnd, ToolCall
 from harness_adapters.reward import reward
+from harness_adapters.rollout.reconcile import disagreement
 from harness_adapters.sandbox import BwrapSandbox, ExecResult, Limits, Verification, verify
 from harness_adapters.sandbox.command import HOME
 from harness_adapters.tasks import Task
 
 PORT = 8080
+RECORD_SECONDS = 20.0
+"""To read an agent's own record after its session."""
 BASE_URL = f"http://127.0.0.1:{PORT}/v1"
 
 
@@ -74,13 +77,15 @@ class SessionRunner:
         timings: dict[str, float] = {}
         verification: Verification | None = None
         try:
-            end, error, verification = await self._play(plan.task, tape, timings)
+            end, error, verification, disagreed = await self._play(plan.task, tape, timings)
         except HarnessAdaptersError as failure:
-            end, error = SessionEnd.INIT_FAILURE, str(failure)
+            end, error, disagreed = SessionEnd.INIT_FAILURE, str(failure), False
         if not end.scorable:
             verification = None
         calls = [call for turn in tape.turns for call in turn.calls]
-        conduct = Conduct.worst(call.verdict.conduct for call in calls)
+        conduct = Conduct.worst(
+            [*(call.verdict.conduct for call in calls), *([Conduct.FLAGGED] if disagreed else [])]
+        )
         score = verification.score if verification else None
         if score is not None and conduct is Conduct.CHEAT and self.gateway.enforced:
             score = 0.0
@@ -143,8 +148,10 @@ class SessionRunner:
 
     async def _play(
         self, task: Task, tape: Tape, timings: dict[str, float]
-    ) -> tuple[SessionEnd, str, Verification]:
+    ) -> tuple[SessionEnd, str, Verification, bool]:
+        """How it ended, a line for people, its score, and whether its records disagree."""
         clock = time.perf_counter()
+        logged = self.gateway.audit.size()
         launch = self.harness.launch(
             task.instruction,
             base_url=BASE_URL,
@@ -171,9 +178,26 @@ class SessionRunner:
             timings["agent"] = result.seconds
             if box.usage.cpu_seconds is not None:
                 timings["cpu"] = box.usage.cpu_seconds
+            record = await self._record(box, result)
             verification = await self._score(task, box, timings)
         end, error = self._end(tape, result)
-        return end, error or verification.error, verification
+        if not end.scorable:
+            return end, error, verification, False
+        entries = self.gateway.audit.since(logged, tape.spec.session)
+        # Of output that was cut the end is missing, of a session that was killed any part.
+        whole = not (result.truncated or result.timed_out)
+        ran = self.harness.taken_up(record) if whole else None
+        differs = disagreement(tape.turns, entries, ran)
+        told = "; ".join(filter(None, (error or verification.error, differs)))
+        return end, told, verification, bool(differs)
+
+    async def _record(self, box: BwrapSandbox, result: ExecResult) -> bytes:
+        """What the agent itself wrote down of the session."""
+        command = self.harness.record_command()
+        if command is None:
+            return result.stdout
+        read = await box.exec(command, env={}, timeout=RECORD_SECONDS)
+        return read.stdout
 
     async def _score(
         self, task: Task, box: BwrapSandbox, timings: dict[str, float]

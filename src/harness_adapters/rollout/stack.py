@@ -46,6 +46,7 @@ def make_runner(
             policy_named(settings.guard.policy, enforced=settings.guard.enforce),
             AuditLog(audit),
             enforced=settings.guard.enforce,
+            retries=settings.guard.retries,
         ),
         harness=harness,
         profile=Profile(settings.harness.profile),

@@ -51,6 +51,9 @@ class EffectPolicy:
     and one that goes for the reward has had its chance, so the session is a cheat at once.
     """
 
+    bounded = True
+    """See `proxy.judging`: an analysis has a budget, so a verdict always comes."""
+
     def __init__(
         self,
         policy: PolicyFile,
