@@ -161,7 +161,8 @@ class Learner:
     def _optimize(self, batch: Batch) -> dict[str, float]:
         """`num_iterations` optimizer steps on one batch; the metrics are those of the first.
 
-        Later ones are off-policy by what the earlier ones changed; `kl/last_iteration` says how far.
+        Later ones are off-policy by what the earlier ones changed: `kl/last_iteration` says by how
+        much.
         """
         first = self._iterate(batch)
         last = first
