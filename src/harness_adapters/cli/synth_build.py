@@ -56,6 +56,9 @@ def build(
     budget: Annotated[
         int, typer.Option(min=0, help="Answers that may be asked of the endpoint.")
     ] = 10_000,
+    token_budget: Annotated[
+        int, typer.Option(min=0, help="Tokens that these answers may cost; 0: no limit.")
+    ] = 0,
     decontaminate: Annotated[
         list[Path] | None,
         typer.Option(help="List of evaluation tasks: names, texts or JSON lines. Repeatable."),
@@ -76,7 +79,9 @@ def build(
     options = Options(
         licences=read_licences(licences, licence),
         decontamination=read_lists(decontaminate or []),
-        endpoint=Endpoint(writer, writer_model, cache, budget) if writer else None,
+        endpoint=(
+            Endpoint(writer, writer_model, cache, budget, token_budget or None) if writer else None
+        ),
         workers=workers,
         resume=resume,
     )
