@@ -36,7 +36,7 @@ def scripted_endpoint(answer: Callable[[dict[str, Any]], str]) -> Iterator[Scrip
             self.end_headers()
             self.wfile.write(data)
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *_: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
