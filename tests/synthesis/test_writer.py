@@ -22,7 +22,7 @@ from harness_adapters.synthesis.miners.timeline import Timeline
 from harness_adapters.synthesis.pipeline import Options, build
 from harness_adapters.synthesis.reasons import Reason
 from harness_adapters.synthesis.writer import WriterError, write
-from synthesis.candidates import PROVENANCE, TESTS, question, repair
+from synthesis.candidates import FIXED, PROVENANCE, TESTS, question, repair
 from synthesis.scripted_endpoint import scripted_endpoint
 from synthesis.test_pipeline import log
 
@@ -30,6 +30,12 @@ CONTRACT = "shares of 90 cents among 3 people are equal; all shares add up to th
 GOOD_TESTS = json.dumps({"contract": CONTRACT, "tests": {"test_shares.py": TESTS.decode()}})
 GOOD_QUESTION = json.dumps(
     {"question": "What do the amounts of Rome in sales.csv add up to, as a whole number?"}
+)
+
+
+STUB = FIXED.replace(b"i < rest", b"i <= rest").replace(b"// 100", b"// 10")
+INSTRUCTION = (
+    "bill.py shares 90 cents among 3 people unevenly, and label prints nonsense. Correct it."
 )
 
 
@@ -52,6 +58,15 @@ async def test_tests_and_their_words_become_part_of_the_task(tmp_path: Path) -> 
     assert found.hidden == {"test_shares.py": TESTS}
     assert found.instruction == f"{repair().instruction}\n\n{CONTRACT}"
     assert (found.before, found.after) == (repair().before, repair().after)
+
+
+async def test_further_tests_stand_beside_the_sessions_own(tmp_path: Path) -> None:
+    draft = Draft(repair(), Lack.MORE_TESTS)
+    found = await written(draft, GOOD_TESTS, tmp_path)
+    assert found.hidden == {**repair().hidden, "test_shares.py": TESTS}
+    same = GOOD_TESTS.replace("test_shares.py", "test_bill.py")
+    with pytest.raises(WriterError, match="is there already"):
+        await written(draft, same, tmp_path / "other")
 
 
 async def test_a_question_is_asked_about_named_files(tmp_path: Path) -> None:
@@ -114,7 +129,7 @@ async def test_without_a_model_a_draft_waits_and_with_one_it_is_finished(tmp_pat
         system = body["messages"][0]["content"]
         if "Guess" in system:
             return str(100 + body["seed"])
-        told = "was dropped" in body["messages"][-1]["content"]
+        told = "Dropped because" in body["messages"][-1]["content"]
         return GOOD_QUESTION if told else GOOD_QUESTION.replace("?", " (508)?")
 
     summary = await build_one(tmp_path, unasked(), None, False)
@@ -136,6 +151,24 @@ async def test_a_model_that_writes_nonsense_is_a_reason(tmp_path: Path) -> None:
         summary = await build_one(tmp_path, untested(), model, False)
     assert summary.funnel() == {Reason.WRITER_FAILED: 1}
     assert len(endpoint.asked) == 2 and "no JSON object" in summary.sessions[0].detail
+
+
+@pytest.mark.heavy
+async def test_weak_tests_of_a_session_are_completed(tmp_path: Path) -> None:
+    weak = b"from bill import split\n\n\ndef test_it():\n    assert split(90, 3)[0] == 30\n"
+    one = repair(hidden={"test_bill.py": weak}, before={"bill.py": STUB}, instruction=INSTRUCTION)
+
+    def mine(line: Timeline, licence: str) -> Iterable[Found]:
+        yield replace(one, provenance=replace(PROVENANCE, licence=licence))
+
+    with scripted_endpoint(lambda body: GOOD_TESTS) as endpoint:
+        model = Endpoint(endpoint.url, "m", tmp_path / "answers")
+        options = Options(Licences("MIT"), endpoint=model, workers=1)
+        path = log(tmp_path, "session")
+        summary = await build([str(path)], tmp_path / "out", [mine], options, Quiet())
+    assert summary.funnel() == {"kept": 1}
+    assert "hunk_untested" in endpoint.asked[0]["messages"][-1]["content"]
+    assert CONTRACT in summary.tasks[0].record.instruction
 
 
 @pytest.mark.heavy

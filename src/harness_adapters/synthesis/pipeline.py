@@ -18,7 +18,7 @@ from harness_adapters.errors import EngineError, SandboxError, StoreError, TaskE
 from harness_adapters.progress import Reporter
 from harness_adapters.synthesis import harbor
 from harness_adapters.synthesis.assemble import Summary, assemble
-from harness_adapters.synthesis.candidate import Candidate
+from harness_adapters.synthesis.candidate import Candidate, CheckKind
 from harness_adapters.synthesis.endpoint import Endpoint
 from harness_adapters.synthesis.gates.duplicates import signature, text_of
 from harness_adapters.synthesis.gates.lists import Decontamination
@@ -40,7 +40,7 @@ from harness_adapters.synthesis.privacy import PrivateError, cleaned
 from harness_adapters.synthesis.reasons import Reason
 from harness_adapters.synthesis.traces.finding import check_names
 from harness_adapters.synthesis.traces.session import Session
-from harness_adapters.synthesis.writer import MENDABLE, TRIES, WriterError, write
+from harness_adapters.synthesis.writer import MENDABLE, TRIES, WEAK, WriterError, write
 
 _ORDER = {reason: number for number, reason in enumerate(Reason)}
 _INSTRUCTION_SHOWN = 4000
@@ -216,21 +216,28 @@ class _Shop:
                 elif isinstance(one, Draft):
                     yield await self._write(one)
                 else:
-                    yield await self._try(one)
+                    yield await self._strengthened(one, await self._try(one))
 
     def _mine(self, session: Session, licence: str) -> list[Found]:
         line = Timeline(session)
         return [one for miner in self._miners for one in miner(line, licence)]
 
-    async def _write(self, draft: Draft) -> CandidateRecord:
+    async def _strengthened(self, one: Candidate, record: CandidateRecord) -> CandidateRecord:
+        """What a model's further tests make of a candidate whose own tests are weak."""
+        tests = one.check.kind is CheckKind.PYTHON_TESTS
+        if self._options.endpoint is None or not tests or record.reason not in WEAK:
+            return record
+        complaint = f"{record.reason}: {record.detail}"
+        found = await self._write(Draft(one, Lack.MORE_TESTS), complaint)
+        return record if found.reason == Reason.WRITER_FAILED else found
+
+    async def _write(self, draft: Draft, complaint: str = "") -> CandidateRecord:
         """Have a draft completed, and try what comes of it; the second time with the reason."""
         endpoint = self._options.endpoint
         refused = _record(draft.candidate)
         if endpoint is None:
-            lacks = "tests" if draft.lacks is Lack.TESTS else "question"
-            detail = f"a model would have to write its {lacks}; give one with --writer"
+            detail = f"a model would have to write its {draft.lacks}; give one with --writer"
             return replace(refused, reason=Reason.NEEDS_WRITER, detail=detail)
-        complaint = ""
         for _ in range(TRIES):
             try:
                 record = await self._try(await write(draft, endpoint, complaint))

@@ -27,6 +27,8 @@ MENDABLE = {
     Reason.DEGENERATE_REWARDED, Reason.HUNK_UNTESTED, Reason.WEAK_TESTS, Reason.GUESSABLE,
 }  # fmt: skip
 """Reasons for which other words or other tests may do."""
+WEAK = {Reason.WEAK_TESTS, Reason.HUNK_UNTESTED}
+"""Reasons for which a session's own tests are completed by a model's."""
 _ANSWER_TOKENS = 6000
 _SHOWN = 24_000
 """Characters of files that the model is shown."""
@@ -52,6 +54,14 @@ and doesn't hold the answer or a command. Answer with one JSON object and nothin
 {"question": "…"}"""
 
 
+_AGAIN = {
+    Lack.TESTS: "Write contract and tests anew.",
+    Lack.MORE_TESTS: "Write further tests, in files of their own, that notice this, and a contract "
+    "for what they ask beyond the request.",
+    Lack.QUESTION: "Write the question anew.",
+}
+
+
 class WriterError(Exception):
     """What the model wrote can't be used; the text says why."""
 
@@ -62,12 +72,13 @@ async def write(draft: Draft, endpoint: Endpoint, complaint: str = "") -> Candid
     Raises WriterError where the answer can't be used, and EngineError where there is none.
     """
     one = draft.candidate
-    prompt = _about_tests(one) if draft.lacks is Lack.TESTS else _about_value(one)
+    question = draft.lacks is Lack.QUESTION
+    prompt = _about_value(one) if question else _about_tests(one)
     if complaint:
-        prompt += f"\n\nWhat you wrote before was dropped: {complaint}\nWrite it anew."
-    system = _TESTS if draft.lacks is Lack.TESTS else _QUESTION
+        prompt += f"\n\nDropped because of {complaint}\n{_AGAIN[draft.lacks]}"
+    system = _QUESTION if question else _TESTS
     said = _parsed(await endpoint.ask(prompt, system=system, max_tokens=_ANSWER_TOKENS))
-    return _with_tests(one, said) if draft.lacks is Lack.TESTS else _with_question(one, said)
+    return _with_question(one, said) if question else _with_tests(one, said)
 
 
 def _about_tests(one: Candidate) -> str:
@@ -79,6 +90,8 @@ def _about_tests(one: Candidate) -> str:
             text = files.get(path, b"").decode(errors="replace")
             parts.append(f"`{path}`, {title}:\n{text[:room] or '(not there)'}")
             room = max(0, room - len(text))
+    for path, content in one.hidden.items():
+        parts.append(f"Tests so far, `{path}`:\n{content.decode(errors='replace')[:room]}")
     return "\n\n".join(parts)
 
 
@@ -113,8 +126,8 @@ def _with_tests(one: Candidate, said: dict[str, Any]) -> Candidate:
     for path, text in tests.items():
         if not isinstance(text, str) or not _TEST_NAME.fullmatch(path):
             raise WriterError(f"{path[:80]!r} can't be a test file; name it test_….py")
-        if path in one.before or path in one.after:
-            raise WriterError(f"{path} is a file of the project; choose another name")
+        if path in one.before or path in one.after or path in one.hidden:
+            raise WriterError(f"{path} is there already; choose another name")
         try:
             tree = ast.parse(text)
         except (SyntaxError, ValueError) as error:
@@ -124,7 +137,8 @@ def _with_tests(one: Candidate, said: dict[str, Any]) -> Candidate:
         hidden[path] = text.encode()
     if sum(map(len, hidden.values())) > _MOST_TEST_BYTES:
         raise WriterError(f"the tests have more than {_MOST_TEST_BYTES} bytes")
-    return replace(one, instruction=f"{one.instruction}\n\n{contract}", hidden=hidden)
+    instruction = f"{one.instruction}\n\n{contract}"
+    return replace(one, instruction=instruction, hidden={**one.hidden, **hidden})
 
 
 def _with_question(one: Candidate, said: dict[str, Any]) -> Candidate:

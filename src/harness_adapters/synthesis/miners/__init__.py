@@ -30,6 +30,8 @@ class Lack(StrEnum):
 
     TESTS = "tests"
     """Hidden tests, and the words that say what they ask for."""
+    MORE_TESTS = "stronger tests"
+    """Tests for what the session's own don't notice."""
     QUESTION = "question"
     """The question to a value that a command computed from data."""
 
