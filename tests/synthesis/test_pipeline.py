@@ -72,7 +72,7 @@ async def test_every_session_ends_with_one_outcome_and_a_run_goes_on(tmp_path: P
             "good": [output()],
             "twin": [output()],
             "leaky": [repair(instruction="Make test_shares_add_up pass; that is all to be done.")],
-            "refused": [Refusal(TaskType.BUILD, Reason.NO_WRITER, "a test is missing")],
+            "refused": [Refusal(TaskType.BUILD, Reason.NEEDS_WRITER, "a test is missing")],
         }
     )
     out = tmp_path / "out"
@@ -82,7 +82,7 @@ async def test_every_session_ends_with_one_outcome_and_a_run_goes_on(tmp_path: P
         "good": "kept",
         "twin": Reason.NEAR_DUPLICATE,
         "leaky": Reason.LEAK_TESTS,
-        "refused": Reason.NO_WRITER,
+        "refused": Reason.NEEDS_WRITER,
         "idle": Reason.NO_WORK,
         "evaluation": Reason.CONTAMINATED,
         "broken.jsonl": Reason.UNREADABLE,

@@ -56,6 +56,9 @@ def build(
     budget: Annotated[
         int, typer.Option(min=0, help="Answers that may be asked of the endpoint.")
     ] = 10_000,
+    token_budget: Annotated[
+        int, typer.Option(min=0, help="Tokens that these answers may cost; 0: no limit.")
+    ] = 0,
     decontaminate: Annotated[
         list[Path] | None,
         typer.Option(help="List of evaluation tasks: names, texts or JSON lines. Repeatable."),
@@ -76,7 +79,9 @@ def build(
     options = Options(
         licences=read_licences(licences, licence),
         decontamination=read_lists(decontaminate or []),
-        endpoint=Endpoint(writer, writer_model, cache, budget) if writer else None,
+        endpoint=(
+            Endpoint(writer, writer_model, cache, budget, token_budget or None) if writer else None
+        ),
         workers=workers,
         resume=resume,
     )
@@ -150,8 +155,27 @@ def stratify(
     console.print(f"{said}; {run_dir / 'strata.jsonl'}", markup=False, soft_wrap=True)
 
 
+def push(
+    dataset: Annotated[Path, typer.Argument(help="Directory that `synth` wrote.")],
+    repository: Annotated[str, typer.Argument(help="OWNER/NAME on the Hub.")],
+    private: Annotated[bool, typer.Option("--private", help="Only you can see it.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list what would be uploaded.")
+    ] = False,
+) -> None:
+    """Upload a data set of tasks to the Hub that huggingface_hub is set up for."""
+    from harness_adapters.synthesis import publishing
+
+    if dry_run:
+        for file in publishing.files_of(dataset):
+            typer.echo(f"{file.stat().st_size:>12,}  {file.relative_to(dataset)}")
+    else:
+        typer.echo(publishing.push(dataset, repository, private=private))
+
+
 def register(app: typer.Typer) -> None:
     """Add these verbs to `synth`."""
     app.command("build")(build)
     app.command("explain")(explain)
     app.command("stratify")(stratify)
+    app.command("push")(push)

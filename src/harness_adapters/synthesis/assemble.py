@@ -14,12 +14,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from harness_adapters.synthesis.card import card
 from harness_adapters.synthesis.gates.duplicates import Index
 from harness_adapters.synthesis.journal import KEPT, CandidateRecord, SessionRecord
+from harness_adapters.synthesis.manifest import write_manifest
 from harness_adapters.synthesis.reasons import Reason
 from harness_adapters.tasks import Split, load_dataset, load_task
 from harness_adapters.tasks.dataset import task_hash
@@ -54,7 +56,7 @@ class Summary:
 
 
 def assemble(out: Path, records: Mapping[str, SessionRecord]) -> Summary:
-    """Write the splits, `manifest.jsonl`, `funnel.json` and the card; what was there goes."""
+    """Write the splits, the manifest, `funnel.json` and the card; what was there goes."""
     sessions = tuple(_without_duplicates(sorted(records.values(), key=_order)))
     splits = split_groups({each.group for each in sessions if each.outcome == KEPT})
     tasks = tuple(
@@ -72,7 +74,7 @@ def assemble(out: Path, records: Mapping[str, SessionRecord]) -> Summary:
         _place(out, kept)
     if tasks:
         load_dataset(out)  # ids are unique and no two splits share an instance
-    _replace(out / "manifest.jsonl", "".join(_rows(out, tasks)))
+    write_manifest(out, list(_rows(out, tasks)))
     _replace(out / "funnel.json", json.dumps(summary.funnel(), indent=1) + "\n")
     _replace(out / "README.md", card(summary.funnel(), sessions, [each.split for each in tasks]))
     return summary
@@ -125,12 +127,12 @@ def _place(out: Path, kept: Kept) -> None:
     toml.write_text(_SPLIT_LINE.sub(f'split = "{kept.split}"', text, count=1), "utf-8")
 
 
-def _rows(out: Path, tasks: tuple[Kept, ...]) -> Iterator[str]:
-    """One line for each task: where it is from, and what its gates measured."""
+def _rows(out: Path, tasks: tuple[Kept, ...]) -> Iterator[dict[str, Any]]:
+    """One row for each task: where it is from, and what its gates measured."""
     for kept in tasks:
         one, session = kept.record, kept.session
         facts = {name: value for gate in one.gates for name, value in gate.facts.items()}
-        row = {
+        yield {
             "task": one.id,
             "split": kept.split,
             "type": one.type,
@@ -146,7 +148,6 @@ def _rows(out: Path, tasks: tuple[Kept, ...]) -> Iterator[str]:
             "verifier_runs": one.scores,
             **{name: value for name, value in facts.items() if name not in ("licence", "failure")},
         }
-        yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def task_digest(root: Path) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from harness_adapters.synthesis.candidate import TaskType
 from harness_adapters.synthesis.journal import KEPT, SessionRecord
+from harness_adapters.synthesis.manifest import JSON_LINES, PARQUET
 from harness_adapters.tasks import Split
 
 
@@ -19,6 +20,7 @@ def card(
     parts = [
         "---",
         *(["license:", *(f"- {name.lower()}" for name in licences)] if licences else []),
+        *(["configs:", "- config_name: default", f"  data_files: {PARQUET}"] if splits else []),
         "tags:",
         "- harbor",
         "- agents",
@@ -70,7 +72,8 @@ def card(
         "|---|---|---|---|",
         *_sources(sessions),
         "",
-        "`manifest.jsonl` names the source session, the licence and the measurements of each task.",
+        f"`{PARQUET}`, and as text `{JSON_LINES}`, name the source session, the licence and the "
+        "measurements of each task.",
         "",
     ]
     return "\n".join(parts)

@@ -34,6 +34,8 @@ class Endpoint:
     """A directory of its own; one JSON file for each answer."""
     budget: int = 10_000
     """Answers that may be asked for; cached ones don't count."""
+    token_budget: int | None = None
+    """Tokens that all answers asked for may cost, prompts included; None: no limit."""
     asked: int = 0
     tokens: int = 0
     """Of all answers that were asked for, prompts included, as the server counts them."""
@@ -64,6 +66,11 @@ class Endpoint:
                 raise EngineError(
                     f"{self.url}: the budget of {self.budget} answers is spent; raise --budget and "
                     "go on with --resume"
+                )
+            if self.token_budget is not None and self.tokens >= self.token_budget:
+                raise EngineError(
+                    f"{self.url}: the budget of {self.token_budget} tokens is spent; raise "
+                    "--token-budget and go on with --resume"
                 )
             self.asked += 1
             answer = await self._post(body)

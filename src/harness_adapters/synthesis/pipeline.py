@@ -14,11 +14,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness_adapters.errors import SandboxError, StoreError, TaskError
+from harness_adapters.errors import EngineError, SandboxError, StoreError, TaskError
 from harness_adapters.progress import Reporter
 from harness_adapters.synthesis import harbor
 from harness_adapters.synthesis.assemble import Summary, assemble
-from harness_adapters.synthesis.candidate import Candidate
+from harness_adapters.synthesis.candidate import Candidate, CheckKind
 from harness_adapters.synthesis.endpoint import Endpoint
 from harness_adapters.synthesis.gates.duplicates import signature, text_of
 from harness_adapters.synthesis.gates.lists import Decontamination
@@ -34,18 +34,20 @@ from harness_adapters.synthesis.journal import (
     SessionRecord,
 )
 from harness_adapters.synthesis.licences import Licences
-from harness_adapters.synthesis.miners import Found, Miner, Refusal
+from harness_adapters.synthesis.miners import Draft, Found, Lack, Miner, Refusal
 from harness_adapters.synthesis.miners.timeline import Timeline
 from harness_adapters.synthesis.privacy import PrivateError, cleaned
 from harness_adapters.synthesis.reasons import Reason
 from harness_adapters.synthesis.traces.finding import check_names
 from harness_adapters.synthesis.traces.session import Session
+from harness_adapters.synthesis.writer import MENDABLE, TRIES, WEAK, WriterError, write
 
 _ORDER = {reason: number for number, reason in enumerate(Reason)}
 _INSTRUCTION_SHOWN = 4000
 _RETRIED = {
     Reason.SANDBOX_FAILED,
-    Reason.NO_WRITER,
+    Reason.NEEDS_WRITER,
+    Reason.WRITER_FAILED,
     Reason.GUESS_UNMEASURED,
     Reason.TOO_SLOW,
 }
@@ -211,23 +213,46 @@ class _Shop:
             for one in found:
                 if isinstance(one, Refusal):
                     yield CandidateRecord(one.type, "", one.reason, one.detail)
+                elif isinstance(one, Draft):
+                    yield await self._write(one)
                 else:
-                    yield await self._try(one)
+                    yield await self._strengthened(one, await self._try(one))
 
     def _mine(self, session: Session, licence: str) -> list[Found]:
         line = Timeline(session)
         return [one for miner in self._miners for one in miner(line, licence)]
 
+    async def _strengthened(self, one: Candidate, record: CandidateRecord) -> CandidateRecord:
+        """What a model's further tests make of a candidate whose own tests are weak."""
+        tests = one.check.kind is CheckKind.PYTHON_TESTS
+        if self._options.endpoint is None or not tests or record.reason not in WEAK:
+            return record
+        complaint = f"{record.reason}: {record.detail}"
+        found = await self._write(Draft(one, Lack.MORE_TESTS), complaint)
+        return record if found.reason == Reason.WRITER_FAILED else found
+
+    async def _write(self, draft: Draft, complaint: str = "") -> CandidateRecord:
+        """Have a draft completed, and try what comes of it; the second time with the reason."""
+        endpoint = self._options.endpoint
+        refused = _record(draft.candidate)
+        if endpoint is None:
+            detail = f"a model would have to write its {draft.lacks}; give one with --writer"
+            return replace(refused, reason=Reason.NEEDS_WRITER, detail=detail)
+        for _ in range(TRIES):
+            try:
+                record = await self._try(await write(draft, endpoint, complaint))
+                complaint = f"{record.reason}: {record.detail}"
+            except WriterError as error:
+                record = replace(refused, reason=Reason.WRITER_FAILED, detail=str(error))
+                complaint = str(error)
+            except EngineError as error:
+                return replace(refused, reason=Reason.WRITER_FAILED, detail=str(error)[:300])
+            if record.reason != Reason.WRITER_FAILED and record.reason not in MENDABLE:
+                break
+        return record
+
     async def _try(self, raw: Candidate) -> CandidateRecord:
-        record = CandidateRecord(
-            type=raw.type,
-            id="",
-            reason="",
-            detail="",
-            first_turn=raw.provenance.first_turn,
-            last_turn=raw.provenance.last_turn,
-            check=raw.check.command or raw.check.kind,
-        )
+        record = _record(raw)
         try:
             one, private = cleaned(tidy(raw))
         except PrivateError as error:
@@ -272,6 +297,19 @@ class _Shop:
         place.rename(self._tasks / one.id)
         sign = signature(text_of(one)).tobytes().hex()
         return replace(record, signature=sign, detail=f"{private} private values replaced")
+
+
+def _record(one: Candidate) -> CandidateRecord:
+    """A candidate's record before anything was tried."""
+    return CandidateRecord(
+        type=one.type,
+        id="",
+        reason="",
+        detail="",
+        first_turn=one.provenance.first_turn,
+        last_turn=one.provenance.last_turn,
+        check=one.check.command or one.check.kind,
+    )
 
 
 def _again(record: SessionRecord) -> bool:

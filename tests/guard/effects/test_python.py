@@ -140,6 +140,7 @@ def test_a_library_that_is_only_written_counts_as_later():
         "x = '%*d' % (10**9, 1)",
         "x = '\\t'.expandtabs(tabsize=10**10)",
         "x = '{0}' * 2**16\nx = x.format('a' * 2**19)",
+        "a, b = input, {1: 2}\n" + "if c:\n    a, b = b, a\n" * 60 + "open(f'{a}')",
     ],
 )
 def test_nothing_in_a_call_stalls_the_analysis(code):

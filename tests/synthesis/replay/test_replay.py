@@ -77,6 +77,23 @@ def test_a_file_seen_late_was_there_from_the_start() -> None:
     assert found.at(3)["/repo/sums.py"].text == AFTER
 
 
+def glimpse(text: str = BEFORE) -> ToolCall:
+    first = text.split("\n")[0]
+    return call("read", f"     1\t{first}\n", path="sums.py", offset=1, limit=1)
+
+
+def test_a_file_seen_in_part_and_later_whole_was_there_from_the_start() -> None:
+    whole = call("read", BEFORE, path="sums.py")
+    assert replay(glimpse(), glimpse(), whole).at(0)["/repo/sums.py"].text == BEFORE
+    other = replay(glimpse("something = else"), whole)
+    assert (other.at(0)["/repo/sums.py"].text, other.at(2)["/repo/sums.py"].text) == (None, BEFORE)
+    pulled = replay(glimpse(), call("bash", "", 0, command="git pull"), whole)
+    assert pulled.at(1)["/repo/sums.py"].text is None
+    edit = call("edit", "ok", path="sums.py", old_string="-", new_string="+")
+    edited = replay(glimpse(), edit, call("read", AFTER, path="sums.py"))
+    assert edited.at(1)["/repo/sums.py"].text is None
+
+
 def test_a_written_file_was_not_there_before() -> None:
     made = call("write", "File created successfully", path="new.py", content="x = 1\n")
     found = replay(made, call("bash", "", 0, command="rm new.py"))

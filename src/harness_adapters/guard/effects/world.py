@@ -70,7 +70,15 @@ class OutOfBudget(Exception):  # noqa: N818 - a signal, not an error of anything
 class World:
     """One analysis: reads the session, collects effects, and changes the session on `commit`."""
 
-    def __init__(self, scope: Scope, session: Session, tree: Tree | None, cwd: str) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        session: Session,
+        tree: Tree | None,
+        cwd: str,
+        *,
+        steps: int = MAX_STEPS,
+    ) -> None:
         self.scope = scope
         self.session = session
         self.tree = tree
@@ -80,6 +88,7 @@ class World:
         self.deferred = False
         self.depth = 0
         self._steps = 0
+        self._most_steps = steps
         self._deadline = time.thread_time() + MAX_SECONDS
         self._files: dict[str, str | None] = {}
         self._links: dict[str, str] = {}
@@ -89,7 +98,7 @@ class World:
     def step(self) -> None:
         """Count one command or statement. Raises OutOfBudget."""
         self._steps += 1
-        if self._steps > MAX_STEPS or (
+        if self._steps > self._most_steps or (
             self._steps % 256 == 0 and time.thread_time() > self._deadline
         ):
             raise OutOfBudget

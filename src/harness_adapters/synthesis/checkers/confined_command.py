@@ -14,6 +14,9 @@ from pathlib import Path
 
 OUTPUT_BYTES = 4 << 20
 _FILE_BYTES = 64 << 20
+_PATIENCE = 4
+"""So many seconds may pass for each second of the processor: a reward must not depend on what else
+the machine does."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +29,14 @@ class Done:
     """The last line on standard error."""
     problem: str
     """It ran too long or printed too much; else empty."""
+    cpu_seconds: float
 
 
 def run(workdir: Path, scratch: str, argv: list[str], stdin: str, seconds: float) -> Done:
-    """Run `argv` in the working directory; all of its processes are dead at the end."""
+    """Run `argv` in the working directory; all of its processes are dead at the end.
+
+    `seconds` are the processor's, for each process.
+    """
     environment = {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
@@ -43,7 +50,7 @@ def run(workdir: Path, scratch: str, argv: list[str], stdin: str, seconds: float
     problem = ""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         child = subprocess.Popen(
-            [sys.executable, "-I", __file__, str(workdir), scratch, *argv],
+            [sys.executable, "-I", __file__, str(workdir), scratch, str(int(seconds)), *argv],
             stdin=subprocess.PIPE,
             stdout=out,
             stderr=err,
@@ -52,13 +59,16 @@ def run(workdir: Path, scratch: str, argv: list[str], stdin: str, seconds: float
             start_new_session=True,
         )
         try:
-            child.communicate(stdin.encode(), timeout=seconds)
+            child.communicate(stdin.encode(), timeout=_PATIENCE * seconds)
         except subprocess.TimeoutExpired:
-            problem = f"still running after {seconds:g} seconds"
+            problem = f"still running after {_PATIENCE * seconds:g} seconds"
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+        if child.returncode == -signal.SIGXCPU:
+            problem = f"still running after {seconds:g} seconds of the processor"
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         out.seek(0)
         printed = out.read(OUTPUT_BYTES + 1)
         if len(printed) > OUTPUT_BYTES:
@@ -67,7 +77,8 @@ def run(workdir: Path, scratch: str, argv: list[str], stdin: str, seconds: float
         err.seek(max(0, err.tell() - 2000))
         complaint = err.read().decode("utf-8", "replace").strip().splitlines()
     last = complaint[-1] if complaint else f"exit code {child.returncode}"
-    return Done(child.returncode, printed.decode("utf-8", "replace"), last, problem)
+    cpu_seconds = round(used.ru_utime + used.ru_stime, 2)
+    return Done(child.returncode, printed.decode("utf-8", "replace"), last, problem, cpu_seconds)
 
 
 def main() -> None:
@@ -75,10 +86,11 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     from confined import confine
 
-    workdir, scratch, *argv = sys.argv[1:]
+    workdir, scratch, seconds, *argv = sys.argv[1:]
     confine(workdir, workdir, scratch)
     resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
     os.execvp(argv[0], argv)
 
 

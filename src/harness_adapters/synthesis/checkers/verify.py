@@ -48,7 +48,7 @@ def python_tests(workdir: Path, tests: list[str], seconds: float) -> tuple[list[
         outcomes = None
     if outcomes is None:
         why = done.problem or f"the tests did not run to their end: {done.complaint}"
-        return [why], {"outcomes": []}
+        return [why], {"outcomes": [], "cpu_seconds": done.cpu_seconds}
     problems = [
         f"{one['test']}: {one['outcome']}: {one['detail']}"
         for one in outcomes
@@ -60,7 +60,7 @@ def python_tests(workdir: Path, tests: list[str], seconds: float) -> tuple[list[
         problems.append("the hidden files define no test")
     if report["canary"] != "failed":
         problems.append("a test that must fail did not: the test machinery was changed")
-    return problems, {"outcomes": outcomes}
+    return problems, {"outcomes": outcomes, "cpu_seconds": done.cpu_seconds}
 
 
 def output(workdir: Path, command: str, stdout: str, seconds: float) -> tuple[list[str], Any]:
@@ -71,7 +71,12 @@ def output(workdir: Path, command: str, stdout: str, seconds: float) -> tuple[li
     with tempfile.TemporaryDirectory(prefix="check-") as scratch:
         argv = ["/bin/bash", "-c", command]
         done = confined_command.run(workdir, scratch, argv, "", seconds)
-    result = {"exit": done.returncode, "stdout": done.stdout[-2000:], "stderr": done.complaint}
+    result = {
+        "exit": done.returncode,
+        "stdout": done.stdout[-2000:],
+        "stderr": done.complaint,
+        "cpu_seconds": done.cpu_seconds,
+    }
     if done.problem:
         return [done.problem], result
     problems = []

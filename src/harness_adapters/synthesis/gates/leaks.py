@@ -5,19 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
 from harness_adapters.synthesis.candidate import Candidate, CheckKind, TaskType
 from harness_adapters.synthesis.gates.trial import Trial, Verdict, drop, passed
 from harness_adapters.synthesis.harbor import is_test_file
+from harness_adapters.synthesis.housekeeping import is_housekeeping
 from harness_adapters.synthesis.reasons import Reason
 
-_HISTORY = {
-    ".git", ".hg", ".svn", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".cache",
-    "node_modules", ".venv", "venv", ".tox", ".claude", ".codex", ".opencode", ".pi", ".hermes",
-    ".aider.chat.history.md", ".coverage", ".env",
-}  # fmt: skip
-_COMPILED = {".pyc", ".pyo", ".orig", ".rej", ".patch", ".diff", ".swp"}
 _LINE = 16
 """A line of the solution counts as told when it has so many characters or more."""
 _SENTENCE = 40
@@ -36,12 +30,8 @@ async def leaks(trial: Trial) -> Verdict:
 
 
 def _history(one: Candidate) -> Verdict | None:
-    for path in one.before:
-        parts = PurePosixPath(path).parts
-        found = next((part for part in parts if part in _HISTORY or part.endswith(".egg-info")), "")
-        if found or PurePosixPath(path).suffix in _COMPILED:
-            return drop(Reason.LEAK_HISTORY, f"{path} is among the agent's files")
-    return None
+    found = next(filter(is_housekeeping, one.before), "")
+    return drop(Reason.LEAK_HISTORY, f"{found} is among the agent's files") if found else None
 
 
 def _solution(one: Candidate) -> Verdict | None:

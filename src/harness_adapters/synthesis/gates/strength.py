@@ -49,7 +49,8 @@ async def mutation(trial: Trial) -> Verdict:
         if len(survived) > (1 - NEEDED) * len(chosen) + 1e-9:
             return drop(
                 Reason.WEAK_TESTS,
-                f"{len(survived)} of {len(chosen)} faults unnoticed at the least: {survived[0]}",
+                f"{len(survived)} of {len(chosen)} faults unnoticed at the least: "
+                + "; ".join(survived),
             )
     score = 1 - len(survived) / len(chosen)
     return passed(mutation_score=round(score, 3), mutants=len(chosen))

@@ -1,13 +1,14 @@
 """Miners: each finds one kind of work in a session that a program can verify.
 
-A miner yields candidates, and a refusal for each piece of work that it saw and could not use, so
-that no session ends without a reason.
+A miner yields candidates, drafts that lack a part which only a writer can add, and a refusal for
+each piece of work that it saw and could not use, so that no session ends without a reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol, TypeAlias
 
 from harness_adapters.synthesis.candidate import Candidate, TaskType
@@ -24,7 +25,26 @@ class Refusal:
     detail: str
 
 
-Found: TypeAlias = Candidate | Refusal
+class Lack(StrEnum):
+    """What a draft lacks."""
+
+    TESTS = "tests"
+    """Hidden tests, and the words that say what they ask for."""
+    MORE_TESTS = "stronger tests"
+    """Tests for what the session's own don't notice."""
+    QUESTION = "question"
+    """The question to a value that a command computed from data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A candidate that a model has to complete."""
+
+    candidate: Candidate
+    lacks: Lack
+
+
+Found: TypeAlias = Candidate | Draft | Refusal
 
 
 class Miner(Protocol):

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from harness_adapters.synthesis.housekeeping import is_housekeeping
 from harness_adapters.synthesis.replay import Replay
 from harness_adapters.synthesis.traces.session import Session, Speaker, ToolCall, ToolKind
 
@@ -46,11 +47,16 @@ class Timeline:
         self._number()
 
     def files_before(self, number: int) -> dict[str, str]:
-        """Files whose whole text is known just before a call; `len(replay.calls)`: at the end."""
+        """Files whose whole text is known just before a call; `len(replay.calls)`: at the end.
+
+        What agents and tools keep for themselves is no part of a project.
+        """
         return {
             name: content.text
             for path, content in self.replay.at(number).items()
-            if content.text is not None and (name := self.replay.relative(path))
+            if content.text is not None
+            and (name := self.replay.relative(path))
+            and not is_housekeeping(name)
         }
 
     def lost_before(self, number: int) -> set[str]:
@@ -60,6 +66,11 @@ class Timeline:
             for path, content in self.replay.at(number).items()
             if content.text is None and (name := self.replay.relative(path))
         }
+
+    def end_of(self, request: int) -> int:
+        """The number of the first call after a request's own; of no call at the session's end."""
+        later = (step.number for step in self.steps if step.request > request)
+        return next(later, len(self.replay.calls))
 
     def span(self, request: int) -> list[Step]:
         """The calls that work on a request."""

@@ -44,7 +44,7 @@ class Replay:
 
     Paths are absolute and POSIX; those that a log writes relative are joined to the directory of
     the call. A file that was first seen in the middle, and that nothing had touched before, was
-    there from the start with the same content.
+    there from the start with the same content; so was one of which only lines had been seen.
     """
 
     def __init__(self, session: Session) -> None:
@@ -61,6 +61,8 @@ class Replay:
         """How many operations were `applied`, `tolerant`, or `lost`."""
         self._initial: dict[str, Content] = {}
         self._events: list[tuple[int, str, Content]] = []
+        self._glimpsed: set[str] = set()
+        """Files of which only lines were seen, and that nothing touched."""
         self._index = 0
         self._doubted_at = -1
         for call in self.calls:
@@ -78,11 +80,12 @@ class Replay:
 
     def changed(self, first: int, last: int) -> set[str]:
         """Paths whose content calls `first` to `last`, both included, changed or may have."""
+        before, after = self.at(first), self.at(last + 1)
         return {
             path
             for moment, path, content in self._events
             if first <= moment <= last and content.certainty is not Certainty.INFERRED
-        } | {path for path in self.at(last + 1) if self._differs(path, first, last)}
+        } | {path for path in after if before.get(path, ABSENT).text != after[path].text}
 
     def relative(self, path: str) -> str | None:
         """A path below the session's directory; None for one outside."""
@@ -96,24 +99,23 @@ class Replay:
             return path
         return posixpath.normpath(posixpath.join(_slashes(cwd or self.root), path))
 
-    def _differs(self, path: str, first: int, last: int) -> bool:
-        before, after = self.at(first).get(path, ABSENT), self.at(last + 1).get(path, ABSENT)
-        return before.text != after.text
-
     def _put(self, path: str, content: Content) -> None:
         if self.files.get(path) != content:
+            self._glimpsed.discard(path)
             self.files[path] = content
             self._events.append((self._index, path, content))
 
     def _see(self, path: str, text: str | None, certainty: Certainty = Certainty.EXACT) -> None:
         """The log shows a file as it is now."""
         current = self.files.get(path)
-        if current is None:
+        if current is None or self._only_glimpsed(path, text):
             first = Content(text, certainty)
             if self._doubted_at >= 0:
                 first = doubted(first)
             self._initial[path] = first
             self.files[path] = Content(text, certainty)
+            self._events = [event for event in self._events if event[1] != path]
+            self._glimpsed.discard(path)
             return
         if current.known and text is not None:
             self.fidelity.add(path, current, text)
@@ -122,6 +124,16 @@ class Replay:
         content = Content(text, certainty)
         self.files[path] = content
         self._events.append((self._index - 1, path, content))
+
+    def _only_glimpsed(self, path: str, text: str | None) -> bool:
+        """Whether nothing but lines of a file was seen until now, and they are all in this text."""
+        if path not in self._glimpsed or text is None:
+            return False
+        lines = text.split("\n")
+        return all(
+            0 < number <= len(lines) and lines[number - 1].removesuffix("\r") == line
+            for number, line in self.files[path].lines.items()
+        )
 
     def _follow(self, call: ToolCall) -> None:
         for state in call.before:
@@ -170,6 +182,7 @@ class Replay:
             partial = Content(None, Certainty.PARTIAL, lines)
             self._initial[path] = partial
             self.files[path] = partial
+            self._glimpsed.add(path)
         elif not current.known and current.certainty is Certainty.PARTIAL:
             merged = {**current.lines, **lines}
             self.files[path] = Content(None, Certainty.PARTIAL, merged)
@@ -305,7 +318,7 @@ class Replay:
         ran = command + scripts_shown(result.text if result else "")
         change = shell_change(command, cwd, known, code, root=self.root, ran=ran)
         if change.loses_all:
-            for path in known:
+            for path in [*known, *self._glimpsed]:
                 self._lose(path)
         for path in change.lost:
             if path in self.files:

@@ -45,6 +45,11 @@ _REWRITES = re.compile(
 )
 _READ_ONLY_GIT = re.compile(r"\bgit\s+(?:checkout\s+-b|switch\s+-c|stash\s+list)\b")
 MAX_COMMAND = 100_000
+MAX_STEPS = 2_000
+"""Statements of a command and of the programs that it starts; beyond them all files are in doubt.
+
+What a long program writes isn't known from the log anyway, and a log holds many of them.
+"""
 
 
 @dataclass(slots=True)
@@ -83,7 +88,7 @@ def shell_change(
         change.doubts = True
         return change
     session = Session(files=dict(files))
-    world = World(Scope(workdir=root, home=ANY), session, None, cwd)
+    world = World(Scope(workdir=root, home=ANY), session, None, cwd, steps=MAX_STEPS)
     try:
         run_shell(world, command)
     except (OutOfBudget, RecursionError):

@@ -144,9 +144,9 @@ _CONSTANTS = {
 
 
 def either(values: list[Value]) -> Value:
-    """One value that stands for any of them."""
+    """One value that stands for any of them, never an Alt of Alts: those would grow with no end."""
     kept: list[Value] = []
-    for value in values:
+    for value in (part for each in values for part in _parts(each)):
         if not any(value is other or _same(value, other) for other in kept):
             kept.append(value)
     if len(kept) == 1:
@@ -154,6 +154,10 @@ def either(values: list[Value]) -> Value:
     if all(isinstance(value, str) for value in kept):
         return alternatives(kept)
     return Alt(tuple(kept[:64])) if len(kept) <= 64 else DARK
+
+
+def _parts(value: Value) -> tuple[Value, ...]:
+    return value.values if isinstance(value, Alt) else (value,)
 
 
 def _same(one: Value, other: Value) -> bool:
