@@ -87,7 +87,7 @@ async def proxied(upstream, log, policy, *, log_only=False, seconds=5.0, **setti
         server = server_of(proxy)
         serving = asyncio.create_task(server.serve(sockets=[sock]))
         try:
-            async with httpx.AsyncClient(base_url=address_of(sock), timeout=20) as http:
+            async with httpx.AsyncClient(base_url=address_of(sock), timeout=120) as http:
                 yield http
         finally:
             server.should_exit = server.force_exit = True
