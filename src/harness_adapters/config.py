@@ -111,7 +111,7 @@ class TrainSettings(Section):
     """Reinforcement learning; names follow TRL's where it has one."""
 
     steps: int = Field(20, ge=1)
-    groups: int = Field(6, ge=1)
+    groups: int = Field(8, ge=1)
     """Tasks per step."""
     num_generations: int = Field(8, ge=2)
     """Rollouts per task."""
@@ -119,7 +119,7 @@ class TrainSettings(Section):
     """Rollouts of a task before the rest: where these all succeed or all fail, no more follow."""
     num_iterations: int = Field(1, ge=1)
     """Optimizer steps on the rollouts of one step."""
-    learning_rate: float = Field(7e-4, gt=0)
+    learning_rate: float = Field(1.5e-3, gt=0)
     weight_decay: float = Field(0.0, ge=0)
     max_grad_norm: float = Field(1.0, gt=0)
     warmup_steps: int = Field(0, ge=0)
@@ -148,10 +148,10 @@ class TrainSettings(Section):
     """Distinct tokens of one micro-batch beyond the shared trunk."""
     gradient_checkpointing: bool = False
     """Keep only what enters each layer and compute the rest again in the backward pass."""
-    validate_every: int = Field(10, ge=1)
+    validate_every: int = Field(5, ge=1)
     validation_tasks: int = Field(48, ge=1)
     seed: int = 0
-    threads: int = Field(1, ge=1)
+    threads: int = Field(2, ge=1)
     device: str = "auto"
     processes: int = Field(1, ge=1)
     """Processes that share each update, one for each GPU."""
