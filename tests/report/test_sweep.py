@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness_adapters.cli.main import app
+from harness_adapters.config import Settings
 from harness_adapters.evaluation.statistics import Estimate, Interval
 from harness_adapters.report.sweep import intervals, write_sweep_report
 from harness_adapters.sweep.directory import SWEEP
@@ -33,7 +34,7 @@ def test_the_page_holds_the_table_and_leads_to_every_run(root: Path) -> None:
     assert "reward.bonus: 3 cells, bonus-0.1 ahead: 50% → 90%, +40 [" in page.text
     assert "against the first cell, 1 stopped" in page.text
     for part in ("50% → 90%", "(the first)", "the best of several cells", "Against the first cell",
-                 "By family", "3 of 15 steps, stopped"):  # fmt: skip
+                 "By family", f"3 of {Settings().train.steps} steps, stopped"):  # fmt: skip
         assert part in page.text, part
     links = [a["href"] for t, a in page.tags if t == "a" and a.get("href", "").startswith("..")]  # type: ignore[union-attr]
     assert len(links) == 4

@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from harness_adapters.config import Settings
 from harness_adapters.proxy.serving import address_of, listening, server_of
 from harness_adapters.records import Phase
 from harness_adapters.report.watch import Watch
@@ -41,7 +42,7 @@ async def test_the_page_follows_the_run(served: tuple[str, Path]) -> None:
         assert second != first
         page = await client.get("/")
         assert "connect-src 'self'" in page.text
-        assert "2 of 15 training steps" in page.text
+        assert f"2 of {Settings().train.steps} training steps" in page.text
         assert " · live" in page.text
 
         store = Store(root)

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_adapters.config import Settings
 from harness_adapters.errors import StoreError
 from harness_adapters.sweep.directory import SWEEP
 from harness_adapters.sweep.grid import Axis
@@ -67,7 +68,7 @@ def test_a_sweep_that_is_not_finished(tmp_path: Path) -> None:
     assert table.evaluated == 1
     assert summary(table) == "reward.bonus: 1 of 3 cells trained, 1 with a result, 1 stopped"
     text = as_text(table)
-    assert "3 of 15 steps, stopped" in text
+    assert f"3 of {Settings().train.steps} steps, stopped" in text
     assert "bonus-0.3: stopped: the learner ended with status -9" in text
     assert table.cells[1].against_base is None
 
