@@ -29,6 +29,7 @@ from harness_adapters.tasks import Split, Task
 from harness_adapters.training.curriculum import Curriculum
 from harness_adapters.training.deadline import Deadline
 from harness_adapters.training.run import Run
+from harness_adapters.training.selection import Validation, choose
 from harness_adapters.training.summary import in_order, summary
 
 VALIDATION_TEMPERATURE = 0.8
@@ -138,7 +139,7 @@ class Trainer:
         return self._settings.groups * self._settings.num_generations
 
     def best(self) -> PolicyVersion:
-        """The validated adapter with the highest validation reward; the base if none trained."""
+        """The adapter that validation chose; the base if none was trained."""
         best = self._run.store.fact("best")
         return BASE_POLICY if best is None else self._policy(best["adapter"], best["version"])
 
@@ -299,30 +300,26 @@ class Trainer:
             self._reporter.phase("measuring the base on the validation tasks", len(plans))
         note = self._note if step == 0 else None
         scored = [r for r in done + await self._pool.run(plans, note) if r.reward is not None]
-        reward = sum(r.reward or 0.0 for r in scored) / max(1, len(scored))
-        rate = sum(bool(r.correct) for r in scored) / max(1, len(scored))
+        result = Validation.of(
+            [r.reward or 0.0 for r in scored],
+            [bool(r.correct) for r in scored],
+            step=step,
+            adapter=policy.name,
+            version=policy.version,
+        )
         store.append_metrics(
             {
                 "step": step,
                 "time": time.time(),
-                "validation/reward": reward,
-                "validation/pass_rate": rate,
+                "validation/reward": result.reward,
+                "validation/pass_rate": result.pass_rate,
                 "validation/sessions": len(scored),
             }
         )
-        best = store.fact("best")
-        if policy.version and (best is None or reward > best["validation"]):
-            store.set_fact(
-                "best",
-                {
-                    "step": step,
-                    "adapter": policy.name,
-                    "version": policy.version,
-                    "validation": reward,
-                    "pass_rate": rate,
-                },
-            )
-        store.set_fact(f"validated:{step}", reward)
+        if policy.version and scored:
+            store.set_fact("best", choose(store.fact("best"), result))
+        store.set_fact(f"validated:{step}", result.reward)
+        rate = result.pass_rate
         self._reporter.say(f"validation after step {step}: {rate:.0%} of {len(scored)} solved")
 
     # Adapters in the engine
