@@ -12,25 +12,12 @@ from hypothesis import strategies as st
 
 from harness_adapters.config import Settings, dump, load
 from harness_adapters.errors import ConfigError
-from harness_adapters.tasks import starter
 
 
 def test_defaults_alone() -> None:
     settings = load()
     assert settings == Settings()
     assert settings.harness.name == "pi"
-
-
-def test_the_learnable_kinds_are_chosen_only_while_the_suite_is_the_default() -> None:
-    kinds = load().tasks.kinds
-    assert len(kinds) >= 20 and {kind.partition("/")[0] for kind in kinds} == set(
-        load().tasks.families
-    )
-    assert set(kinds) <= set(starter.kinds(load().tasks.families))
-    assert load(None, ["tasks.seed=3"]).tasks.kinds == kinds
-    assert load(None, ['tasks.families=["csv_sum"]']).tasks.kinds == []
-    assert load(None, ["tasks.dataset=here"]).tasks.kinds == []
-    assert load(None, ['tasks.kinds=["log_count/1"]']).tasks.kinds == ["log_count/1"]
 
 
 def test_file_overlays_defaults_and_set_overlays_the_file(tmp_path: Path) -> None:

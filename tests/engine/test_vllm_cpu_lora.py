@@ -1,8 +1,11 @@
+from __future__ import annotations
+
 import random
 
+import pytest
 import torch
 
-from harness_adapters.engine.vllm_cpu_lora import apply_grouped, group_rows, register
+from harness_adapters.engine.vllm_cpu_lora import apply_grouped, group_rows, join, register
 
 
 def test_rows_are_grouped_by_adapter() -> None:
@@ -21,6 +24,7 @@ def test_grouped_products_equal_row_by_row() -> None:
     slots, rank, inputs, widths = 3, 4, 6, (5, 7)
     stacks_a = tuple(torch.randn(slots, 1, rank, inputs) for _ in widths)
     stacks_b = tuple(torch.randn(slots, 1, width, rank) for width in widths)
+    joined: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = {}
     for _ in range(20):
         indices = draw.choices([-1, 0, 1, 2], k=draw.randint(1, 9))
         x = torch.randn(len(indices), inputs)
@@ -33,8 +37,21 @@ def test_grouped_products_equal_row_by_row() -> None:
                     for a, b in zip(stacks_a, stacks_b, strict=True)
                 ]
                 expected[row] += 0.5 * torch.cat(delta)
-        apply_grouped(y, x, stacks_a, stacks_b, 0.5, widths, group_rows(indices))
+        apply_grouped(y, x, stacks_a, stacks_b, 0.5, widths, group_rows(indices), joined)
         torch.testing.assert_close(y, expected)
+    assert set(joined) == {(stacks_a[0].data_ptr(), slot) for slot in range(slots)}
+
+
+def test_an_output_that_vllm_padded_keeps_its_place() -> None:
+    stacks_a = torch.randn(1, 1, 2, 6), torch.randn(1, 1, 2, 6)
+    stacks_b = torch.randn(1, 1, 5, 2), torch.randn(1, 1, 3, 2)
+    a, b = join(stacks_a, stacks_b, 0, (4, 4))
+    x = torch.randn(6)
+    first, second = (
+        stack_b[0, 0] @ stack_a[0, 0] @ x
+        for stack_a, stack_b in zip(stacks_a, stacks_b, strict=True)
+    )
+    torch.testing.assert_close(b @ (a @ x), torch.cat([first[:4], second, torch.zeros(1)]))
 
 
 def test_register_repairs_vllm_once() -> None:
@@ -49,7 +66,7 @@ def test_register_repairs_vllm_once() -> None:
     assert PunicaWrapperCPU.add_lora_linear.__module__ == "harness_adapters.engine.vllm_cpu_lora"
 
 
-def test_nothing_is_patched_off_the_cpu(monkeypatch) -> None:
+def test_nothing_is_patched_off_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     import vllm.platforms
 
     from harness_adapters.engine import vllm_cpu_lora

@@ -70,6 +70,19 @@ async def test_new_version_under_new_name(engine: VllmEngine) -> None:
     await checks.version_changes_output(engine, "pi-v1", "pi-v2")
 
 
+async def test_a_slot_that_was_used_before_has_its_new_weights(
+    engine: VllmEngine, tiny: Path, adapters: dict[str, Path]
+) -> None:
+    """One adapter more than there are slots, so that each in turn takes another one's place."""
+    await engine.load_adapter("pi-v3", adapters["hermes-v1"])
+    places = {**adapters, "pi-v3": adapters["hermes-v1"]}
+    for name in [*places, *reversed(places)]:
+        ids = checks.prompt(31)
+        answer = await engine.generate(ids, adapter=name, sampling=checks.SAMPLED)
+        assert checks.worst_difference(tiny, places[name], ids, answer) < 1e-3, name
+    await engine.unload_adapter("pi-v3")
+
+
 async def test_prefix_cache(engine: VllmEngine, tiny: Path) -> None:
     await checks.prefix_is_cached_and_right(engine, tiny)
 

@@ -1,5 +1,7 @@
 """Which kinds a run trains on: the base's own pass rate, and the choice kept to everywhere."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ from harness_adapters.progress import Quiet
 from harness_adapters.records import Phase
 from harness_adapters.tasks import Split
 from harness_adapters.training.difficulty import measure
+from harness_adapters.training.kinds import Difficulty, nearest_half
 from harness_adapters.training.pipeline import test_tasks as held_out
+from harness_adapters.training.pipeline import train_run
 from harness_adapters.training.run import open_run
 
 
@@ -67,3 +71,48 @@ def test_a_kind_that_is_not_there_is_named(small: Settings, tmp_path: Path) -> N
     with pytest.raises(ConfigError, match=r"kind 'sort_lines/7'"):
         open_run(tmp_path / "run", starter, resume=False)
     open_run(tmp_path / "run", choosing(small, "coin/1"), resume=False).close()
+
+
+def _found(**solved: int) -> list[Difficulty]:
+    return [Difficulty(f"{name}/1", count, 6, 1.0) for name, count in solved.items()]
+
+
+def test_the_kinds_nearest_one_half_are_chosen() -> None:
+    found = _found(always=6, easy=5, half=3, hard=1, never=0)
+    assert nearest_half(found, 1) == ["half/1"]
+    assert nearest_half(found, 2) == ["half/1", "hard/1"]
+    assert nearest_half(found, 5) == ["easy/1", "half/1", "hard/1"]
+
+
+def test_where_no_kind_is_mixed_the_choice_is_among_all() -> None:
+    assert nearest_half(_found(easy=6, never=0), 1) == ["easy/1"]
+    assert nearest_half([], 3) == []
+
+
+async def test_the_base_chooses_the_kinds_once_and_the_run_keeps_to_them(
+    small: Settings, coins: Path, tmp_path: Path
+) -> None:
+    for split in ("train", "validation", "test"):
+        write_coin(coins, "dice", split, 0)
+    tasks = small.tasks.model_copy(update={"learnable": 1, "probe": 5})
+    settings = small.model_copy(update={"tasks": tasks})
+    run = open_run(tmp_path / "run", settings, resume=False)
+    assert run.chooses_kinds and len(run.tasks(Split.TRAIN)) == 7
+    await train_run(run, Quiet())
+    probed = run.store.rollouts(phase=Phase.DIFFICULTY, turns=False)
+    assert len(probed) == 10
+    (kind,) = run.kinds
+    trained = run.store.rollouts(phase=Phase.TRAIN, turns=False)
+    validated = run.store.rollouts(phase=Phase.VALIDATION, turns=False)
+    assert {f"{r.family}/{r.level}" for r in [*trained, *validated]} == {kind}
+    assert {task.kind for task in held_out(run)} == {kind, "apart/1"}
+    run.close()
+    again = open_run(tmp_path / "run", settings, resume=True)
+    assert again.kinds == [kind] and not again.chooses_kinds
+    again.close()
+
+
+def test_a_dataset_with_few_kinds_is_taken_whole(small: Settings, tmp_path: Path) -> None:
+    run = open_run(tmp_path / "run", small, resume=False)
+    assert not run.chooses_kinds and run.kinds == []
+    run.close()

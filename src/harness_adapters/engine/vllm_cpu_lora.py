@@ -11,7 +11,9 @@ when vLLM runs on the CPU:
    first position of a batch rightly.
 
 For 1 and 2 the tokens of a step are grouped by adapter once, and each group is one pair of small
-matrix products; tokens without an adapter are left alone.
+matrix products; tokens without an adapter are left alone. A layer that vLLM merged of several
+(query, key and value) has its adapters joined to one pair as well, once for each adapter that is
+loaded: on a CPU such products cost what it takes to begin them.
 
 Loaded by vLLM in each of its processes through the entry point group `vllm.general_plugins`.
 """
@@ -62,6 +64,29 @@ def _add(y: Any, delta: Any, rows: Any, scale: float) -> None:
         y.index_add_(0, rows, delta, alpha=scale)
 
 
+def join(
+    lora_a: tuple[Any, ...], lora_b: tuple[Any, ...], slot: int, slices: tuple[int, ...]
+) -> tuple[Any, Any]:
+    """One slot's matrices of all output slices as one pair, A `[ranks, in]` and B `[out, ranks]`.
+
+    B is block-diagonal: each slice keeps to its own part of A, and zeros change no sum. vLLM may
+    pad an adapter's output or the model's; B has the rows of `slices`, those without weights are 0.
+    """
+    import torch
+    from torch.nn.functional import pad
+
+    parts_a, parts_b = [], []
+    for stack_a, stack_b, width in zip(lora_a, lora_b, slices, strict=True):
+        a, b = stack_a[slot], stack_b[slot]
+        if a.dim() == 3:
+            a, b = a[0], b[0]
+        parts_a.append(a)
+        parts_b.append(pad(b[:width], (0, 0, 0, max(0, width - b.shape[0]))))
+    if len(parts_a) == 1:
+        return parts_a[0], parts_b[0]
+    return torch.cat(parts_a), torch.block_diag(*parts_b)
+
+
 def apply_grouped(
     y: Any,
     inputs: Any,
@@ -70,34 +95,40 @@ def apply_grouped(
     scale: float,
     slices: tuple[int, ...],
     groups: list[tuple[int, Any]],
+    joined: dict[tuple[int, int], tuple[Any, Any]],
 ) -> None:
     """y += scale * B A x in place, group by group; y `[rows, out]`, inputs `[rows, in]`.
 
     `lora_a` and `lora_b` hold one stack per output slice, `[slots, 1, rank, in]` and
     `[slots, 1, out, rank]` (or without the second axis); `slices` are the widths of the slices.
+    `joined` keeps what was joined of them by (address, slot); empty it when a slot gets new ones.
     """
     from torch.nn.functional import linear
 
     for slot, rows in groups:
-        x = inputs if rows is None else inputs[rows]
-        offset = 0
-        for stack_a, stack_b, width in zip(lora_a, lora_b, slices, strict=True):
-            a, b = stack_a[slot], stack_b[slot]
-            if a.dim() == 3:
-                a, b = a[0], b[0]
-            delta = linear(linear(x, a), b)
-            # vLLM may pad the adapter's output or the model's; what both have is added.
-            common = min(delta.shape[1], width)
-            _add(y[:, offset : offset + common], delta[:, :common], rows, scale)
-            offset += width
+        key = (lora_a[0].data_ptr(), slot)
+        if key not in joined:
+            joined[key] = join(lora_a, lora_b, slot, slices)
+        a, b = joined[key]
+        delta = linear(linear(inputs if rows is None else inputs[rows], a), b)
+        _add(y[:, : delta.shape[1]], delta, rows, scale)
 
 
 def _repair_lora() -> None:
+    from vllm.lora.model_manager import LoRAModelManager
     from vllm.lora.punica_wrapper.punica_cpu import PunicaWrapperCPU
 
     if hasattr(PunicaWrapperCPU, _MARK):
         return
     inherited_update = PunicaWrapperCPU.update_metadata
+    inherited_activate = LoRAModelManager.activate_adapter
+    joined: dict[tuple[int, int], tuple[Any, Any]] = {}
+
+    def activate_adapter(self: Any, lora_id: int) -> bool:
+        if lora_id not in self._active_adapters:  # else vLLM changes nothing
+            joined.clear()
+        activated: bool = inherited_activate(self, lora_id)
+        return activated
 
     def update_metadata(self: Any, *args: Any, **kwargs: Any) -> None:
         inherited_update(self, *args, **kwargs)
@@ -117,9 +148,8 @@ def _repair_lora() -> None:
         **kwargs: Any,
     ) -> None:
         y, x = y.view(-1, y.shape[-1]), x.view(-1, x.shape[-1])
-        apply_grouped(
-            y, x, lora_a_stacked, lora_b_stacked, scale, output_slices, self._token_groups
-        )
+        groups = self._token_groups
+        apply_grouped(y, x, lora_a_stacked, lora_b_stacked, scale, output_slices, groups, joined)
 
     def add_lora_embedding(
         self: Any, y: Any, x: Any, lora_b_stacked: Any, add_inputs: bool = True, **kwargs: Any
@@ -144,8 +174,9 @@ def _repair_lora() -> None:
     ) -> None:
         y, x = y.view(-1, y.shape[-1]), x.view(-1, x.shape[-1])
         stacks = (lora_a_stacked,), (lora_b_stacked,)
-        apply_grouped(y, x, *stacks, scale, (y.shape[-1],), self._sampler_groups)
+        apply_grouped(y, x, *stacks, scale, (y.shape[-1],), self._sampler_groups, joined)
 
+    LoRAModelManager.activate_adapter = activate_adapter
     PunicaWrapperCPU.update_metadata = update_metadata
     PunicaWrapperCPU.add_lora_linear = add_lora_linear
     PunicaWrapperCPU.add_lora_embedding = add_lora_embedding

@@ -1,42 +1,12 @@
-"""How hard each kind of task is for the base: its pass rate on training tasks.
-
-A group of rollouts teaches only where the base sometimes succeeds and sometimes fails, so a run
-trains on the kinds whose rate lies in between. Held-out tasks are never looked at for this.
-"""
+"""How hard each kind of task is for the base, as a command of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-
-from harness_adapters.engine import BASE
-from harness_adapters.errors import TaskError
 from harness_adapters.progress import Reporter
-from harness_adapters.records import Phase, Rollout
-from harness_adapters.rollout.pool import Pool
-from harness_adapters.rollout.session import SessionPlan
 from harness_adapters.rollout.stack import open_stack
-from harness_adapters.tasks import Split, Task
+from harness_adapters.training.kinds import Difficulty, play, summarise
 from harness_adapters.training.pipeline import prepare_base
 from harness_adapters.training.run import Run
-
-
-@dataclass(frozen=True, slots=True)
-class Difficulty:
-    """What the base did on the training tasks of one kind."""
-
-    kind: str
-    """`family/level`."""
-    solved: int
-    sessions: int
-    """Those with a verdict."""
-    calls: float
-    """Mean tool calls of a session."""
-
-    @property
-    def pass_rate(self) -> float:
-        """In [0, 1]; 0 without sessions."""
-        return self.solved / self.sessions if self.sessions else 0.0
 
 
 async def measure(
@@ -44,69 +14,12 @@ async def measure(
 ) -> list[Difficulty]:
     """Play `attempts` sessions of each kind of the training split with the run's base.
 
-    At `temperature`, or the training's, over as many tasks of a kind as there are. Sessions that
-    the run directory holds are not played again. Raises TaskError when there is nothing to play.
+    At `temperature`, or the training's. Sessions that the run directory holds are not played again.
+    Raises TaskError when there is nothing to play.
     """
-    tasks = run.dataset.split(Split.TRAIN)
-    if not tasks:
-        raise TaskError(f"{run.dataset.root}: no task of the train split")
     if temperature is None:
         temperature = run.settings.train.temperature
     base = await prepare_base(run, reporter)
-    done = [
-        rollout
-        for rollout in run.store.rollouts(phase=Phase.DIFFICULTY, turns=False)
-        if rollout.temperature == temperature
-    ]
-    have = {(rollout.task, rollout.attempt) for rollout in done}
-    plans = [
-        plan
-        for plan in _plans(tasks, attempts, temperature)
-        if (plan.task.id, plan.attempt) not in have
-    ]
-    if plans:
-        async with open_stack(run.settings, base, run_dir=run.root, reporter=reporter) as stack:
-            reporter.phase("the base on training tasks", len(plans))
-            pool = Pool(stack.runner, run.settings.concurrency, run.store.add)
-            done += await pool.run(plans, lambda _: reporter.advance(1))
-    return summarise(done)
-
-
-def _plans(tasks: Collection[Task], attempts: int, temperature: float) -> list[SessionPlan]:
-    """So many sessions of each kind, its tasks in turn."""
-    by_kind: dict[str, list[Task]] = {}
-    for task in sorted(tasks, key=lambda task: (task.seed, task.id)):
-        by_kind.setdefault(task.kind, []).append(task)
-    return [
-        SessionPlan(
-            task=one[number % len(one)],
-            phase=Phase.DIFFICULTY,
-            arm=BASE,
-            adapter=BASE,
-            version=0,
-            group=f"difficulty/{kind}",
-            attempt=number // len(one),
-            step=0,
-            temperature=temperature,
-        )
-        for number in range(attempts)
-        for kind, one in sorted(by_kind.items())
-    ]
-
-
-def summarise(rollouts: Iterable[Rollout]) -> list[Difficulty]:
-    """By kind, the easiest first."""
-    by_kind: dict[str, list[Rollout]] = {}
-    for rollout in rollouts:
-        if rollout.correct is not None:
-            by_kind.setdefault(f"{rollout.family}/{rollout.level}", []).append(rollout)
-    found = [
-        Difficulty(
-            kind,
-            solved=sum(bool(rollout.correct) for rollout in played),
-            sessions=len(played),
-            calls=sum(rollout.calls for rollout in played) / len(played),
-        )
-        for kind, played in by_kind.items()
-    ]
-    return sorted(found, key=lambda one: (-one.pass_rate, one.kind))
+    async with open_stack(run.settings, base, run_dir=run.root, reporter=reporter) as stack:
+        played = await play(run, stack, reporter, attempts=attempts, temperature=temperature)
+    return summarise(played)

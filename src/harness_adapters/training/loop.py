@@ -129,8 +129,10 @@ class Trainer:
     def _learn_from_the_past(self, first: int) -> None:
         """Give the curriculum what the steps before `first` gave it while they ran."""
         store = self._run.store
+        probed = store.rollouts(phase=Phase.DIFFICULTY, turns=False)
         measured = store.rollouts(phase=Phase.VALIDATION, arm="base", turns=False)
         trained = store.rollouts(phase=Phase.TRAIN, turns=False)
+        self._curriculum.learn(in_order(probed))
         self._curriculum.learn(in_order(measured))
         self._curriculum.learn(in_order(r for r in trained if r.step < first))
 

@@ -27,6 +27,7 @@ from harness_adapters.rollout.demonstrations import spread
 from harness_adapters.rollout.stack import Stack, open_stack
 from harness_adapters.tasks import Split, Task
 from harness_adapters.training.deadline import Deadline
+from harness_adapters.training.kinds import choose_kinds
 from harness_adapters.training.loop import PolicyVersion, Trainer
 from harness_adapters.training.run import Run
 from harness_adapters.training.warm_base import WarmBase, file_hash, warm_base
@@ -155,6 +156,8 @@ async def train_on(
     if deadline is not None:
         steps = min(steps, run.store.fact("stopped", steps))
     if not is_trained(run, steps):
+        with run.timed("training"):
+            await choose_kinds(run, stack, reporter)
         learner = await LearnerClient.start(run.root, stack.harness.name, base)
         try:
             if learner.note:

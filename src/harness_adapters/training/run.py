@@ -40,12 +40,25 @@ class Run:
         self.store.close()
         self.lock.release()
 
+    @property
+    def kinds(self) -> list[str]:
+        """Kinds of tasks that the run keeps to, `family/level`; none: it takes all."""
+        chosen: list[str] = self.store.fact("kinds", [])
+        return self.settings.tasks.kinds or chosen
+
+    @property
+    def chooses_kinds(self) -> bool:
+        """Whether the base is still to show which kinds the run keeps to."""
+        tasks = self.settings.tasks
+        there = {task.kind for task in self.dataset.split(Split.TRAIN)}
+        return not self.kinds and tasks.probe > 0 and len(there) > tasks.learnable
+
     def tasks(self, split: Split) -> list[Task]:
         """Tasks of one split, in the dataset's order: those of the chosen kinds.
 
         Families that the training split has nothing of stay: they show what carries over.
         """
-        kinds = self.settings.tasks.kinds
+        kinds = self.kinds
         tasks = self.dataset.split(split)
         if not kinds:
             return list(tasks)
@@ -177,7 +190,9 @@ def shared_dataset(settings: Settings) -> Dataset:
 
     Under a key of what made it: after an update that changes a task the old one isn't taken.
     """
-    sizes = settings.tasks.model_dump_json(exclude={"kinds"})  # kinds are a choice from it
+    sizes = settings.tasks.model_dump_json(
+        exclude={"kinds", "probe", "learnable"}
+    )  # choices from it
     name = hashlib.sha256((sizes + starter.fingerprint()).encode()).hexdigest()[:12]
     return open_dataset(settings, data_dir() / "starter" / name)
 
