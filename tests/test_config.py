@@ -10,8 +10,26 @@ from hypothesis import given
 from hypothesis import settings as property_settings
 from hypothesis import strategies as st
 
-from harness_adapters.config import Settings, dump, load
+from harness_adapters.config import Settings, dump, known_kinds, load
 from harness_adapters.errors import ConfigError
+from harness_adapters.tasks import starter
+
+
+def test_kinds_are_known_for_the_default_model_agent_and_suite_alone() -> None:
+    kinds = known_kinds(load())
+    assert len(kinds) >= 20 and set(kinds) <= set(starter.kinds(load().tasks.families))
+    assert {kind.partition("/")[0] for kind in kinds} == set(load().tasks.families)
+    assert known_kinds(load(None, ["tasks.seed=3", "train.seed=1", "eval.tasks=9"])) == kinds
+    for other in (
+        "model.path=other",
+        "harness.name=opencode",
+        "harness.profile=stock",
+        "warm_start.steps=0",
+        "budget.max_turns=9",
+        'tasks.families=["csv_sum"]',
+        "tasks.dataset=here",
+    ):
+        assert known_kinds(load(None, [other])) == []
 
 
 def test_defaults_alone() -> None:

@@ -51,7 +51,8 @@ class Run:
         """Whether the base is still to show which kinds the run keeps to."""
         tasks = self.settings.tasks
         there = {task.kind for task in self.dataset.split(Split.TRAIN)}
-        return not self.kinds and tasks.probe > 0 and len(there) > tasks.learnable
+        begun = self.store.fact("step:0") is not None
+        return not self.kinds and not begun and tasks.probe > 0 and len(there) > tasks.learnable
 
     def tasks(self, split: Split) -> list[Task]:
         """Tasks of one split, in the dataset's order: those of the chosen kinds.
@@ -118,6 +119,8 @@ def _open(root: Path, file: Path, settings: Settings, *, resume: bool) -> tuple[
         raise StoreError(f"{dataset.root} is not what {root} was started on: start a new run")
     write_whole(file, config.dump(settings))
     _remember(store, settings, dataset)
+    if not settings.tasks.kinds and store.fact("kinds") is None:
+        store.set_fact("kinds", config.known_kinds(settings))
     return store, dataset
 
 
