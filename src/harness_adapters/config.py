@@ -190,7 +190,8 @@ class TaskSettings(Section):
     the dataset's others too. Empty: those of `LEARNABLE` where they hold (`known_kinds`), else the
     base shows which (`probe`), or all."""
     probe: int = Field(4, ge=0)
-    """Sessions of each kind that the base plays on training tasks, to choose the kinds. 0: none."""
+    """Sessions of each kind that the base plays on training tasks, to choose the kinds. 0: none is
+    played, and all kinds are taken."""
     learnable: int = Field(20, ge=1)
     """How many kinds are chosen: those whose pass rate is nearest one half. Nothing is probed where
     the dataset has no more."""
@@ -268,7 +269,8 @@ def known_kinds(settings: Settings) -> list[str]:
     """
     default = Settings()
     same = (
-        settings.model.path == default.model.path
+        settings.tasks.probe > 0
+        and settings.model.path == default.model.path
         and settings.harness == default.harness
         and settings.budget == default.budget
         and settings.warm_start == default.warm_start

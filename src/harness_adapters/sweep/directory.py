@@ -90,7 +90,7 @@ def open_sweep(root: Path, axes: Sequence[Axis], settings: Settings) -> Sweep:
     Values may be added to a sweep that began; its cells stay. Raises ConfigError, StoreError (the
     directory holds something else), TaskError (cells that would meet other test tasks).
     """
-    grid = cells(axes, settings)
+    grid = cells(axes, _on_the_same_kinds(settings))
     for cell in grid:
         get_harness(cell.settings.harness.name).installed()
     if (root / "config.toml").exists() or (root / "fleet.json").exists():
@@ -108,6 +108,13 @@ def open_sweep(root: Path, axes: Sequence[Axis], settings: Settings) -> Sweep:
     _check_cells(sweep)
     Kept(list(axes), {cell.name: cell.values for cell in grid}, stopped).write(root)
     return sweep
+
+
+def _on_the_same_kinds(settings: Settings) -> Settings:
+    """With the kinds of tasks named, or all of them: no cell chooses its own."""
+    kinds = settings.tasks.kinds or config.known_kinds(settings)
+    tasks = settings.tasks.model_copy(update={"kinds": kinds, "probe": 0})
+    return settings.model_copy(update={"tasks": tasks})
 
 
 def reopen_sweep(root: Path, changes: Sequence[str] = ()) -> Sweep:

@@ -56,7 +56,8 @@ def open_fleet(
     try:
         for name, label in labels.items():
             own = _settings_of(settings, names, name)
-            runs[label] = open_run(root / label, own, resume=resume)
+            alone = len(names) == 1
+            runs[label] = open_run(root / label, own, resume=resume, known=alone)
     except BaseException:
         for run in runs.values():
             run.close()

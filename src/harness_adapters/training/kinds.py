@@ -140,7 +140,7 @@ async def choose_kinds(run: Run, stack: Stack, reporter: Reporter) -> Sequence[s
     )
     found = summarise(played)
     kinds = nearest_half(found, settings.tasks.learnable)
-    run.store.set_fact("kinds", kinds)
+    run.keep_to(kinds)
     rates = [one.pass_rate for one in found if one.kind in kinds]
     reporter.say(
         f"{len(kinds)} of {len(found)} kinds of tasks are trained on: the base solves "

@@ -1,4 +1,4 @@
-"""The whole way of one run: base, raw model's figure, training, evaluation.
+"""The whole way of one run: base, training, evaluation, raw model's figure.
 
 Each part is skipped where the run directory already holds its result, so the same call continues
 an interrupted run.
@@ -33,6 +33,9 @@ from harness_adapters.training.run import Run
 from harness_adapters.training.warm_base import WarmBase, file_hash, warm_base
 
 BASE_ARM = Arm("base")
+
+RAW_ENGINE_SECONDS = 40
+"""What an engine for the raw model takes to start, about, on two cores."""
 
 
 async def prepare_base(run: Run, reporter: Reporter) -> Path:
@@ -80,7 +83,7 @@ async def train_run(run: Run, reporter: Reporter) -> PolicyVersion:
 async def train_and_evaluate(
     run: Run, reporter: Reporter, *, minutes: float | None = None
 ) -> Comparison:
-    """Training and paired evaluation on one engine, the raw model's figure first.
+    """Training and paired evaluation on one engine, then the raw model's figure on another.
 
     With `minutes`, as many of the training's steps as leave time for the evaluation within them;
     what an interrupted run has used of them counts.
@@ -89,13 +92,16 @@ async def train_and_evaluate(
     deadline = None
     if minutes is not None:
         used = sum(run.store.fact("timing", {}).values())
-        sessions = 2 * len(test_tasks(run)) * run.settings.eval.attempts
-        deadline = Deadline(time.monotonic() + 60 * minutes - used, sessions)
+        sizes = run.settings.eval
+        sessions = 2 * len(test_tasks(run)) * sizes.attempts + sizes.raw_tasks
+        end = time.monotonic() + 60 * minutes - used - RAW_ENGINE_SECONDS
+        deadline = Deadline(end, sessions)
     base = await prepare_base(run, reporter)
-    await evaluate_raw(run, reporter)
     async with open_stack(run.settings, base, run_dir=run.root, reporter=reporter) as stack:
         best = await train_on(run, stack, base, reporter, deadline)
-        return await _evaluate(run, stack, _arm(best), reporter)
+        result = await _evaluate(run, stack, _arm(best), reporter)
+    await evaluate_raw(run, reporter)
+    return result
 
 
 async def evaluate_run(run: Run, adapter: Path | None, reporter: Reporter) -> Comparison:

@@ -54,6 +54,13 @@ class Run:
         begun = self.store.fact("step:0") is not None
         return not self.kinds and not begun and tasks.probe > 0 and len(there) > tasks.learnable
 
+    def keep_to(self, kinds: Sequence[str]) -> None:
+        """Settle the kinds of tasks, in the settings that the run goes on with, too."""
+        settings = _with_kinds(self.settings, kinds)
+        self.store.set_fact("kinds", list(kinds))
+        self.store.set_fact("settings", settings.model_dump())
+        write_whole(self.root / "config.toml", config.dump(settings))
+
     def tasks(self, split: Split) -> list[Task]:
         """Tasks of one split, in the dataset's order: those of the chosen kinds.
 
@@ -78,28 +85,38 @@ class Run:
             self.store.set_fact("timing", timing)
 
 
-def open_run(root: Path, settings: Settings, *, resume: bool) -> Run:
+def open_run(root: Path, settings: Settings, *, resume: bool, known: bool = True) -> Run:
     """Open `root`. A new run needs an empty place; `resume` needs the same settings as before.
 
-    Raises StoreError with what differs and what to do.
+    Without `known`, kinds of tasks that are known for a harness's own base aren't taken over: a
+    base that several harnesses share is another. Raises StoreError with what differs and what to
+    do.
     """
     file = root / "config.toml"
     lock = DirectoryLock(root)
     try:
-        settings = _settled(file, settings)
+        settings = _settled(file, settings, known=known)
         return Run(root, settings, *_open(root, file, settings, resume=resume), lock)
     except BaseException:
         lock.release()
         raise
 
 
-def _settled(file: Path, settings: Settings) -> Settings:
-    """With the number format that the run began with, on whichever machine that was."""
-    if settings.model.dtype == "auto" and file.exists():
-        dtype = config.load(file).model.dtype
-        model = settings.model.model_copy(update={"dtype": dtype})
+def _settled(file: Path, settings: Settings, *, known: bool) -> Settings:
+    """What settings leave open, as the run began with it: number format, kinds of tasks."""
+    before = config.load(file) if file.exists() else None
+    if before is not None and settings.model.dtype == "auto":
+        model = settings.model.model_copy(update={"dtype": before.model.dtype})
         settings = settings.model_copy(update={"model": model})
+    if not settings.tasks.kinds:
+        kinds = config.known_kinds(settings) if known else []
+        settings = _with_kinds(settings, kinds if before is None else before.tasks.kinds)
     return settled(settings)
+
+
+def _with_kinds(settings: Settings, kinds: Sequence[str]) -> Settings:
+    tasks = settings.tasks.model_copy(update={"kinds": list(kinds)})
+    return settings.model_copy(update={"tasks": tasks})
 
 
 def _open(root: Path, file: Path, settings: Settings, *, resume: bool) -> tuple[Store, Dataset]:
@@ -119,8 +136,6 @@ def _open(root: Path, file: Path, settings: Settings, *, resume: bool) -> tuple[
         raise StoreError(f"{dataset.root} is not what {root} was started on: start a new run")
     write_whole(file, config.dump(settings))
     _remember(store, settings, dataset)
-    if not settings.tasks.kinds and store.fact("kinds") is None:
-        store.set_fact("kinds", config.known_kinds(settings))
     return store, dataset
 
 
