@@ -117,7 +117,7 @@ def plot(results: dict[str, list[Step]], what: str) -> str:
         for arm, steps in results.items()
     ]
     chart = curves(what, series, bounds=(0.0, 1.0), form=percent, legend=False, width=560)
-    return standalone(chart, [(one.name, one.style) for one in series])
+    return standalone(chart, [(one.name, f"fill-{one.style}") for one in series])
 
 
 async def experiment(place: Path, changes: Sequence[str], reporter: Reporter) -> None:
