@@ -220,7 +220,7 @@ async def test_a_failing_model_server_ends_the_session_at_once(run, harness, fai
 
 
 async def test_a_stalled_model_server_is_ended_by_the_clock(run, harness, manners):
-    for timeout in (manners.seconds_to_call, manners.seconds_to_call * 8):
+    for timeout in (manners.seconds_to_call * times for times in (1, 3, 8)):
         upstream = Upstream([STALL])
         async with engine_on(upstream) as engine:
             played = await run(None, engine=engine, adapter="base", timeout=timeout)
@@ -243,7 +243,7 @@ async def test_a_kill_leaves_nothing_alive(run, harness, manners):
     # Two processes, one of them in a session of its own; some harnesses refuse a command with `&`.
     sleep = "import os, time; os.fork() or os.setsid(); time.sleep(86400)"
     hang = Shell(f"echo begun > begun.txt; python3 -c '{sleep}'; true")
-    for timeout in (manners.seconds_to_call, manners.seconds_to_call * 8):
+    for timeout in (manners.seconds_to_call * times for times in (1, 3, 8)):
         mark, seen = uuid.uuid4().hex, 0
         session = asyncio.create_task(run([native(harness, hang)], timeout=timeout, mark=mark))
         while not session.done():

@@ -20,7 +20,13 @@ from .builders import rollout, save_tiny, session, turn
 
 
 def settings(dtype: str = "float32", **train: object) -> Settings:
-    values = {"learning_rate": 0.01, "ratio_min": 0.0, "ratio_max": 1e9, "min_signal": 0.001}
+    values = {
+        "learning_rate": 0.01,
+        "temperature": 1.0,
+        "ratio_min": 0.0,
+        "ratio_max": 1e9,
+        "min_signal": 0.001,
+    }
     return Settings(
         model=ModelSettings(dtype=dtype),  # type: ignore[arg-type]  # a literal
         lora=LoraSettings(rank=4, alpha=8),

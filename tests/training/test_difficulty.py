@@ -85,7 +85,8 @@ def test_the_kinds_nearest_one_half_are_chosen() -> None:
 
 
 def test_where_no_kind_is_mixed_the_choice_is_among_all() -> None:
-    assert nearest_half(_found(easy=6, never=0), 1) == ["easy/1"]
+    assert nearest_half(_found(always=6, never=0), 2) == ["always/1", "never/1"]
+    assert nearest_half(_found(always=6, never=0), 1) == ["never/1"]  # of two, the harder one
     assert nearest_half([], 3) == []
 
 

@@ -36,6 +36,7 @@ SETTINGS = [
     'lora.targets="auto"',
     "lora.rank=4",
     "train.learning_rate=0.01",
+    "train.temperature=1.0",  # what the sessions below are sampled at
 ]
 
 
