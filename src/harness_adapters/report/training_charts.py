@@ -107,6 +107,7 @@ def training_charts(run: RunData) -> dict[str, str]:
         [
             _series("sampling", steps, "sample_seconds", "base"),
             _series("learning", steps, "learn_seconds"),
+            _series("loading", steps, "mount_seconds", "raw"),
         ],
         bounds=(0.0, None),
     )

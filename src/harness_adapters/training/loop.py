@@ -252,6 +252,7 @@ class Trainer:
         learned = time.monotonic() - start
         policy = self._policy(update.adapter, update.version) if update.version else BASE_POLICY
         await self._mount(policy)
+        mounted = time.monotonic() - start - learned
         store = self._run.store
         record = {
             "step": step,
@@ -260,6 +261,7 @@ class Trainer:
             **summary(rollouts, self._settings.probe_generations),
         }
         record["learn_seconds"] = learned
+        record["mount_seconds"] = mounted
         store.append_metrics(record)
         store.set_fact("policy", {"adapter": policy.name, "version": policy.version})
         store.set_fact("trained_steps", step + 1)
