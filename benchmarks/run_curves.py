@@ -15,7 +15,7 @@ from harness_adapters.report.charts import Series, curves
 from harness_adapters.report.svg import number, percent, standalone
 from harness_adapters.store import Store
 
-STYLES = ("treatment", "base", "raw")
+STYLES = ("treatment", "other", "base")
 
 
 def points(root: Path, key: str) -> list[tuple[float, float]]:
