@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_adapters.training.selection import Validation, choose
+from harness_adapters.training.selection import Validation, choose, doubt
 
 
 def _new(step: int, reward: float, error: float = 0.07) -> Validation:
@@ -62,3 +62,11 @@ def test_a_run_that_was_begun_before_errors_were_kept_goes_on() -> None:
     old = {"step": 5, "adapter": "pi-v5", "version": 5, "validation": 0.5, "pass_rate": 0.5}
     assert choose(old, _new(10, 0.49)) == old
     assert choose(old, _new(10, 0.51))["step"] == 10
+
+
+def test_a_best_version_below_its_base_is_doubted() -> None:
+    best = _best(_new(5, 0.4))
+    assert doubt(best, 0.4) is None
+    assert doubt(best, None) is None
+    assert doubt(None, 0.4) is None
+    assert "pi-v5 does worse" in (doubt(best, 0.59) or "")

@@ -29,7 +29,7 @@ from harness_adapters.tasks import Split, Task
 from harness_adapters.training.curriculum import Curriculum
 from harness_adapters.training.deadline import Deadline
 from harness_adapters.training.run import Run
-from harness_adapters.training.selection import Validation, choose
+from harness_adapters.training.selection import Validation, choose, doubt
 from harness_adapters.training.summary import in_order, summary
 
 VALIDATION_TEMPERATURE = 0.8
@@ -117,6 +117,8 @@ class Trainer:
                 sampling.cancel()
                 await asyncio.gather(sampling, return_exceptions=True)
             await self._unmount(self._mounted)
+        if warning := doubt(store.fact("best"), store.fact("validated:0")):
+            self._reporter.say(warning)
         return self.best()
 
     def _out_of_time(self, began: float, steps: int, sessions: int) -> bool:

@@ -65,3 +65,14 @@ def choose(best: dict[str, Any] | None, new: Validation) -> dict[str, Any]:
         "highest": highest,
         "error": error,
     }
+
+
+def doubt(best: dict[str, Any] | None, base: float | None) -> str | None:
+    """What to say of a best version that did worse in validation than the `base` (mean reward)."""
+    if best is None or base is None or best["validation"] >= base:
+        return None
+    return (
+        f"{best['adapter']} does worse on the validation tasks than the base (mean reward "
+        f"{best['validation']:.2f} against {base:.2f}): train on, with more groups or a lower "
+        "learning rate, before you use it"
+    )
