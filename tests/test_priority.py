@@ -41,4 +41,5 @@ async def test_a_sandbox_is_a_session_of_its_own_without_a_terminal(tmp_path: Pa
     assert lines[-1] == "no tty"
     own = Path("/proc/self/autogroup")
     if len(lines) == 3 and own.exists():
-        assert lines[1].split()[0] != own.read_text().split()[0]
+        # Empty where our own processes share the machine's root group.
+        assert lines[1].split()[:1] != own.read_text().split()[:1]

@@ -61,6 +61,15 @@ def test_later_rollouts_outweigh_earlier_ones() -> None:
     assert curriculum.pass_rate(("even", 1)) > 0.7
 
 
+def test_what_was_seen_long_ago_says_little() -> None:
+    curriculum = Curriculum()
+    curriculum.learn(rollout("easy", True) for _ in range(8))
+    at_once = curriculum.weight(("easy", 1))
+    for _ in range(12):
+        curriculum.age()
+    assert at_once < 0.2 and curriculum.weight(("easy", 1)) > 2 * at_once
+
+
 def test_saturated_kinds_are_drawn_less() -> None:
     curriculum = Curriculum()
     curriculum.learn(rollout("easy", True) for _ in range(80))

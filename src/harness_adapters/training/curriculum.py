@@ -3,7 +3,9 @@
 A group teaches only if some of its rollouts succeed and some fail. With pass rate p a group of n
 is mixed with probability 1 - p^n - (1-p)^n, and a mixed one teaches by its variance, p (1 - p). So
 family-levels are drawn with weight (4 p (1 - p))^2, p estimated from this run's own rollouts, older
-ones fading.
+ones fading. They fade with every step, too, whether their kind was drawn or not: the policy moves,
+and what it learns elsewhere can cost a kind that it once solved. Such a kind is looked at again
+before it is lost, for a group in which nothing succeeds pulls nothing back.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ Kind = tuple[str, int]
 
 DECAY = 0.97
 """Weight of a rollout's evidence after each later rollout of its kind."""
+
+AGE = 0.85
+"""Weight of all evidence after each later step."""
 
 PRIOR_STRENGTH = 2.0
 """Rollouts' worth of belief in the prior pass rate of one half."""
@@ -46,6 +51,12 @@ class Curriculum:
             kind = (rollout.family, rollout.level)
             self._wins[kind] = DECAY * self._wins.get(kind, 0.0) + float(rollout.correct)
             self._seen[kind] = DECAY * self._seen.get(kind, 0.0) + 1.0
+
+    def age(self) -> None:
+        """Let all evidence fade: the policy has made a step."""
+        for evidence in (self._wins, self._seen):
+            for kind in evidence:
+                evidence[kind] *= AGE
 
     def pass_rate(self, kind: Kind) -> float:
         """Estimate in (0, 1); one half where nothing is known."""

@@ -95,7 +95,7 @@ class Trainer:
                 assert sampling is not None
                 rollouts = await sampling
                 sampling = None
-                self._curriculum.learn(in_order(rollouts))
+                self._learn_from(rollouts)
                 sessions += len(rollouts)
                 if step + 1 < total and self._out_of_time(began, step + 1 - first, sessions):
                     self._reporter.say(
@@ -110,6 +110,7 @@ class Trainer:
                     sampling = self._begin(step + 1, policy)
                 if self._due(step + 1) or step + 1 == total:
                     await self._validate(policy, step + 1)
+                    self._curriculum.learn(self._validated(step + 1))
                 await self._tidy(policy)
                 step += 1
         finally:
@@ -132,11 +133,23 @@ class Trainer:
         """Give the curriculum what the steps before `first` gave it while they ran."""
         store = self._run.store
         probed = store.rollouts(phase=Phase.DIFFICULTY, turns=False)
-        measured = store.rollouts(phase=Phase.VALIDATION, arm="base", turns=False)
-        trained = store.rollouts(phase=Phase.TRAIN, turns=False)
+        trained: dict[int, list[Rollout]] = {}
+        for rollout in store.rollouts(phase=Phase.TRAIN, turns=False):
+            trained.setdefault(rollout.step, []).append(rollout)
         self._curriculum.learn(in_order(probed))
-        self._curriculum.learn(in_order(measured))
-        self._curriculum.learn(in_order(r for r in trained if r.step < first))
+        self._curriculum.learn(self._validated(0))
+        for step in range(first):
+            self._learn_from(trained.get(step, []))
+            self._curriculum.learn(self._validated(step + 1))
+
+    def _learn_from(self, rollouts: list[Rollout]) -> None:
+        """Give the curriculum one step's rollouts."""
+        self._curriculum.age()
+        self._curriculum.learn(in_order(rollouts))
+
+    def _validated(self, step: int) -> list[Rollout]:
+        """The validation after so many steps; all kinds are played in it, drawn or not."""
+        return in_order(self._run.store.rollouts(phase=Phase.VALIDATION, step=step, turns=False))
 
     @property
     def _sessions_per_step(self) -> int:
