@@ -98,8 +98,8 @@ async def mock() -> None:
         try:
             while True:
                 asked = await reader.readuntil(b"\r\n\r\n")
-                length = int(asked.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-                kind = await reader.readexactly(length)
+                _, _, length = asked.lower().partition(b"content-length: ")
+                kind = await reader.readexactly(int(length.split(b"\r\n")[0] or 0))
                 if b"whole" in kind:
                     writer.write(plain)
                     continue
@@ -277,8 +277,13 @@ def litellm(venv: Path, upstream: int, place: Path) -> tuple[subprocess.Popen[by
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     words = ["--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
-    # Without it it asks the network for prices and reports its use.
-    alone = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False"}
+    # Without the first two it asks the network for prices and reports its use. No key: neither has
+    # the other proxy one, and both listen to this machine alone.
+    alone = {
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "LITELLM_TELEMETRY": "False",
+        "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+    }
     with (place / "litellm.log").open("wb") as log:
         process = subprocess.Popen(
             [venv.absolute() / "bin" / "litellm", *words, "--telemetry", "False"],
