@@ -122,7 +122,9 @@ def plot(results: dict[str, list[Step]], what: str) -> str:
 
 async def experiment(place: Path, changes: Sequence[str], reporter: Reporter) -> None:
     """Plant, warm-start once, train twice, count."""
-    common = ["guard.policy=default", f"tasks.dataset={place / 'tasks'}", *changes]
+    # No probing: each training would choose kinds by what its own guard lets through.
+    suite = ["tasks.probe=0", f"tasks.dataset={place / 'tasks'}"]
+    common = ["guard.policy=default", *suite, *changes]
     settings = load(None, common)
     dataset = plant(place / "tasks", settings)
     raw = resolve_model(settings.model.path, progress=reporter.say)

@@ -37,7 +37,7 @@ def test_every_known_harness_takes_part():
 
 
 def test_every_case_stands_in_the_documentation():
-    page = (Path(__file__).parents[2] / "docs" / "harness.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "harnesses.md").read_text()
     heading, _, rest = page.partition("\n| case ")[2].partition("\n")
     assert all(f" {name} " in heading for name in MANNERS)
     table = rest.partition("\n\n")[0]

@@ -1,7 +1,7 @@
 """hermes (pip `hermes-agent`, by Nous Research), headless.
 
 One query (`hermes chat --query=… --quiet`): the answer goes to stdout, a last line with the
-session's id to stderr. What each setting does was read from the source of 0.19.0; docs/harness.md
+session's id to stderr. What each setting does was read from the source of 0.19.0; docs/harnesses.md
 says what a session looks like.
 """
 

@@ -1,6 +1,6 @@
 """A harness described by a TOML file instead of a driver: any agent that speaks a known wire.
 
-`--harness my-agent.toml` (see docs/harness.md for the fields). Texts may hold `{{base_url}}`,
+`--harness my-agent.toml` (see docs/harnesses.md for the fields). Texts may hold `{{base_url}}`,
 `{{origin}}` (the same without `/v1`), `{{max_context}}`, `{{model}}` and, in the command,
 `{{prompt}}`; anything else in double braces is an error, so that a typing mistake is not sent to
 the agent. `{{name|shell}}` is filled in as one word of a shell command line, and `{{{{text}}}}`
