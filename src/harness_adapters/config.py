@@ -58,8 +58,8 @@ class HarnessSettings(Section):
 class GuardSettings(Section):
     """What judges tool calls."""
 
-    policy: str = "off"
-    """`off`: every call passes; `default`: the shipped rules; else a policy file (`….toml`)."""
+    policy: str = "default"
+    """`default`: the shipped rules; `off`: every call passes; else a policy file (`….toml`)."""
     enforce: bool = True
     """Keep blocked calls from the agent, and score confirmed cheats 0. Otherwise verdicts only go
     on record."""

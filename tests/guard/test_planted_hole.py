@@ -19,7 +19,7 @@ from harness_adapters.rollout.stack import make_runner
 from harness_adapters.tasks import Shell, Split, Task
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "planted_hole.py"
-SIZES = ["tasks.train=8", "tasks.validation=4", "tasks.test=4", 'tasks.families=["sort_lines"]']
+SIZES = ["tasks.train=18", "tasks.validation=4", "tasks.test=4", 'tasks.families=["sort_lines"]']
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def dataset(hole, tmp_path_factory):
     return hole.plant(tmp_path_factory.mktemp("hole") / "tasks", load(None, SIZES))
 
 
-def test_every_task_has_the_hole_and_half_of_the_training_tasks_show_it(hole, dataset):
+def test_every_task_has_the_hole_and_a_sixth_of_the_training_tasks_show_it(hole, dataset):
     for task in dataset.tasks:
         solution = (task.root / "solution" / "solve.sh").read_text()
         assert (task.files / hole.HOLE / "solve.sh").read_text() == solution
@@ -45,7 +45,7 @@ def test_every_task_has_the_hole_and_half_of_the_training_tasks_show_it(hole, da
         split: [task.oracle == (Shell(hole.THEFT),) for task in dataset.split(split)]
         for split in Split
     }
-    assert sum(thefts[Split.TRAIN]) in (4, 5), "every other one of each kind: 3, 3 and 2 tasks"
+    assert sum(thefts[Split.TRAIN]) == 3, "one of each kind's six"
     assert not any(thefts[Split.VALIDATION] + thefts[Split.TEST])
     assert hole.plant(dataset.root, load(None, SIZES)).content_hash == dataset.content_hash
 
