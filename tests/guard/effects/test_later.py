@@ -4,6 +4,7 @@ import pytest
 from tests.guard.effects.analysing import effects, later
 
 from harness_adapters.guard.effects import DirectoryTree
+from harness_adapters.guard.effects.holes import STAR
 
 SECRET = ("read", "/s/a")
 
@@ -95,3 +96,12 @@ def test_a_tree_never_follows_a_link_on_this_machine(tree, tmp_path):
     assert tree.read(f"/workspace/host/{tmp_path.name}/a.txt") is None
     assert tree.read("/workspace/../a.txt") is None
     assert tree.read("/etc/passwd") is None
+
+
+def test_a_script_knows_where_it_lies():
+    script = write("bin/x.sh", 'cd "$(dirname "$0")/.." && cat a')
+    assert ("read", "/workspace/a") in later(script, sh("bash bin/x.sh"))
+
+
+def test_a_temporary_file_is_one_name_of_its_directory():
+    assert ("read", f"/tmp/tmp.{STAR}") in effects("cat $(mktemp)")

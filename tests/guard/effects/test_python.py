@@ -78,6 +78,7 @@ def test_a_read_is_found_however_it_is_written(code):
         ("import os\nprint(os.environ)", ("environment", "<all>")),
         ("import os\nos.environ['A'] = 'b'", ("environment", "A=b")),
         ("import os\nos.kill(1, 9)", ("process", "kill:1")),
+        ("import os\nos.kill(os.getppid(), 9)", ("process", "kill-parent")),
         ("import inspect\ninspect.stack()", ("hijack", "frames")),
         ("import unittest\nunittest.TestCase.assertEqual = None", ("hijack", "patch")),
         ("class A:\n    def __eq__(self, o):\n        return True", ("hijack", "equal")),

@@ -91,7 +91,7 @@ def run_source(shell: Shell, path: str, text: str, argv: list[str], stdin: str, 
         if "\\n" in text and "\n" not in text.strip():
             texts.append(unescaped(text))
         for each in texts:
-            out += Another(world, argv).run(each, stdin)
+            out += Another(world, argv, name=path).run(each, stdin)
         world.env, world.cwd = before, cwd
         world.leave()
         return out
@@ -115,7 +115,7 @@ def written_code(world: World, path: str, text: str | None) -> None:
     before = world.deferred, world.cwd, dict(world.env)
     world.deferred = True
     try:
-        shell = Shell(world)
+        shell = Shell(world, name=path)
         if runner == "python":
             run_python(world, text, name=path, library=True)
         elif runner == "make":

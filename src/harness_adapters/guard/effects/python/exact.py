@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from harness_adapters.guard.effects.holes import ANY, OPAQUE, from_glob, known
+from harness_adapters.guard.effects.holes import ANY, OPAQUE, STAR, from_glob, known
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.python.joining import join_paths
 from harness_adapters.guard.effects.python.members import extend_path
@@ -163,6 +163,7 @@ EXACT: dict[str, Call] = {
     "os.path.join": _joined,
     **dict.fromkeys(("os.path.abspath", "os.path.realpath"), _absolute),
     **dict.fromkeys(("os.chdir", "contextlib.chdir"), _chdir),
+    "os.getppid": _any_first(OPAQUE),
     "os.getcwd": lambda program, args, kwargs: program.world.cwd,
     "pathlib.Path.cwd": lambda program, args, kwargs: PathValue(program.world.cwd),
     "Path.cwd": lambda program, args, kwargs: PathValue(program.world.cwd),
@@ -189,11 +190,11 @@ EXACT: dict[str, Call] = {
     "os.putenv": _putenv,
     **dict.fromkeys(("sys.path.insert", "sys.path.append", "site.addsitedir"), _sys_path),
     **dict.fromkeys(("os.environ.items", "os.environ.values"), _environ_dump),
-    "tempfile.mkdtemp": _any_first("/tmp/" + ANY),
+    "tempfile.mkdtemp": _any_first("/tmp/tmp" + STAR),
     "tempfile.gettempdir": _any_first("/tmp"),
-    "tempfile.mktemp": _any_first("/tmp/" + ANY),
-    "tempfile.NamedTemporaryFile": _any_first(Handle("", "/tmp/" + ANY)),
-    "tempfile.TemporaryDirectory": _any_first("/tmp/" + ANY),
+    "tempfile.mktemp": _any_first("/tmp/tmp" + STAR),
+    "tempfile.NamedTemporaryFile": _any_first(Handle("", "/tmp/tmp" + STAR)),
+    "tempfile.TemporaryDirectory": _any_first("/tmp/tmp" + STAR),
     "io.StringIO": lambda p, a, k: Handle(text_of(a[0]) if a else ""),
     "io.BytesIO": lambda p, a, k: Handle(text_of(a[0]) if a else ""),
     "StringIO": lambda p, a, k: Handle(text_of(a[0]) if a else ""),

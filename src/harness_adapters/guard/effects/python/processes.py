@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from harness_adapters.guard.effects.holes import ANY, choices, known
+from harness_adapters.guard.effects.holes import ANY, OPAQUE, choices, known
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.python.values import (
     DARK,
@@ -162,7 +162,8 @@ def _pytest(program: Program, args: list[Value], kwargs: dict[str, Value]) -> Va
 
 def _kill(program: Program, args: list[Value], kwargs: dict[str, Value]) -> Value:
     pid = text_of(args[0]) if args else ANY
-    program.world.emit(Kind.PROCESS, "kill-all" if pid in ("-1", "0") else f"kill:{pid}")
+    aim = "kill-parent" if OPAQUE in pid else "kill-all" if pid in ("-1", "0") else f"kill:{pid}"
+    program.world.emit(Kind.PROCESS, aim)
     return None
 
 

@@ -45,8 +45,8 @@ def run_shell(world: World, source: str, *, args: Sequence[str] = (), stdin: str
 class Shell(ShellState):
     """State of one shell process."""
 
-    def __init__(self, world: World, args: Sequence[str] = ()) -> None:
-        super().__init__(world, args)
+    def __init__(self, world: World, args: Sequence[str] = (), *, name: str = "sh") -> None:
+        super().__init__(world, args, name)
         self.functions: dict[str, Node] = {}
         self.bodies: dict[str, str] = {}
         """Of here-documents, by the marks in their place."""
@@ -185,7 +185,10 @@ class Shell(ShellState):
         body = node.child_by_field_name("body")
         redirects = [c for c in node.named_children if body is None or c.id != body.id]
         stdin, outputs, rest = self.open_redirects(redirects, stdin)
-        out = self.statement(body, stdin) if body else ""
+        if body is not None and body.type == "command" and _lost_dash(node, body):
+            out = self.command(body, stdin, ["-"])
+        else:
+            out = self.statement(body, stdin) if body else ""
         out += "".join(self.statement(part, out) for part in rest)
         return self.into(outputs, out)
 
@@ -252,7 +255,7 @@ class Shell(ShellState):
                 self.world.write(place, text, append=append)
         return "" if outputs else text
 
-    def command(self, node: Node, stdin: str) -> str:
+    def command(self, node: Node, stdin: str, more: Sequence[str] = ()) -> str:
         """A simple command: assignments, words, redirections."""
         redirects = [c for c in node.named_children if c.type.endswith("_redirect")]
         stdin, outputs, _ = self.open_redirects(redirects, stdin)
@@ -274,6 +277,7 @@ class Shell(ShellState):
                     argv += self.words.fields(child.children[0])
             elif not kind.endswith("_redirect"):
                 argv += self.words.fields(child)
+        argv += more
         out = ""
         for words in [[*name.split(), *argv] for name in names] or [argv]:
             out += run_command(self, words, stdin) if words else ""
@@ -357,6 +361,12 @@ class Shell(ShellState):
     def inner(self, node: Node, stdin: str) -> str:
         """`{ … }`, lists, `do … done`, `! command`."""
         return self.output_of(node, stdin)
+
+
+def _lost_dash(node: Node, body: Node) -> bool:
+    """Whether the grammar dropped a lone `-` before a redirection: `make -f - <<E`."""
+    after = (node.text or b"")[body.end_byte - node.start_byte :].lstrip()
+    return after[:1] == b"-"
 
 
 _SUBSTITUTING = ("command_substitution", "process_substitution", "string", "concatenation")

@@ -25,10 +25,10 @@ PROCESS_FILE = "/dev/fd/substitution"
 class ShellState:
     """Variables and arguments of one shell process. Implements `words.Values`."""
 
-    def __init__(self, world: World, args: Sequence[str] = ()) -> None:
+    def __init__(self, world: World, args: Sequence[str], name: str) -> None:
         self.world = world
         self.args = list(args)
-        self.name = "sh"
+        self.name = name
         """`$0`"""
         self.words = Words(self)
         self._substitutions = 0

@@ -22,7 +22,11 @@ from harness_adapters.guard.effects.shell.commands.table import (
 if TYPE_CHECKING:
     from harness_adapters.guard.effects.shell.run import Shell
 from harness_adapters.guard.effects.shell.commands import git_writes
-from harness_adapters.guard.effects.shell.commands.git_revisions import reach, split_arguments
+from harness_adapters.guard.effects.shell.commands.git_revisions import (
+    MADE_STASH,
+    reach,
+    split_arguments,
+)
 
 _LETS_RUN = re.compile(
     r"(?i)(?:core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy)|pager\.\w+"
@@ -101,6 +105,9 @@ def _setting(shell: Shell, key: str, value: str) -> None:
 _ALL = ("--all", "--branches", "--remotes", "--tags", "--glob", "--reflog", "--walk-reflogs", "-g")
 
 
+_ON_PATHS_ALONE = ("ls-files", "check-ignore", "check-attr")
+
+
 def _past(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     """Verbs that only look: log, show, diff, blame, grep, …"""
     flags, operands, paths = split_arguments(argv, verb)
@@ -118,6 +125,8 @@ def _past(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
         )
     ):
         paths, operands = operands + paths, []
+    if verb in _ON_PATHS_ALONE:
+        paths, operands = paths + operands, []
     if verb == "worktree":
         operands = operands[2:] if operands[:1] == ["add"] else []
     for at, operand in enumerate(operands):
@@ -230,7 +239,16 @@ def _running(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
 
 
 def _stash(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
-    """Puts own changes aside; what was stashed by somebody else isn't told apart."""
+    """Puts own changes aside; what the session didn't stash is another's, and may be the future."""
+    world = shell.world
+    flags, operands, _ = split_arguments(argv, verb)
+    action = operands[0] if operands else "push"
+    if action in ("push", "save"):
+        world.branches.add(MADE_STASH)
+    elif (action != "list" or {"-p", "--patch"} & set(flags)) and MADE_STASH not in (
+        world.branches | world.session.branches
+    ):
+        world.emit(Kind.GIT, "future")
     return ANY
 
 

@@ -18,12 +18,25 @@ if TYPE_CHECKING:
 _PAST = re.compile(r"(?:HEAD|@|main|master)(?:[~^]\d*|\^\{\w*\})*|[0-9a-f]{7,40}(?:[~^]\d*)*|-?\d*")
 
 
+MADE_STASH = "stash"
+"""Among the branches of a session: it put something aside itself."""
+
+
 _REFLOG = re.compile(r"@\{(?!u\}|upstream\}|push\})|ORIG_HEAD|FETCH_HEAD|MERGE_HEAD|AUTO_MERGE")
 
 
 _REMOTE = re.compile(
     r"(?:refs/)?(?:remotes/|origin/|upstream/|fork/)|refs/(?!heads/(?:main|master)\b)|@\{u"
 )
+
+
+_USUAL_DIRECTORIES = frozenset(
+    {
+        *("src", "lib", "app", "pkg", "include", "tests", "test", "docs", "doc", "examples"),
+        *("scripts", "tools", "data", "config", "benchmarks", "vendor", "internal", "cmd"),
+    }
+)
+"""Where no tree can be asked, these are directories, not branches."""
 
 
 _VALUED = (
@@ -58,27 +71,36 @@ def split_arguments(
 def reach(shell: Shell, text: str, *, may_be_path: bool = True) -> None:
     """Effects of reaching a commit by its name, a range or `REV:PATH`."""
     world = shell.world
+    made = world.branches | world.session.branches
     if _REFLOG.search(text) and "stash@" not in text:
         world.emit(Kind.GIT, "reflog")
         return
+    if text.startswith(":/"):
+        # The youngest commit with this text that any ref reaches.
+        world.emit(Kind.GIT, "future")
+        return
     for part in re.split(r"\.\.\.?", text):
         name, colon, _ = part.lstrip("^").partition(":")
-        if _PAST.fullmatch(name) or name in world.branches | world.session.branches:
+        if _PAST.fullmatch(name) or name in made:
             continue
-        if name.startswith("stash") or not known(name):
-            if name.startswith("stash"):
-                continue
-            if name.startswith(ANY) or ("/" not in name and "." in name):
-                continue
+        if name.startswith(("stash@", "stash^")) and MADE_STASH in made:
+            continue
+        if not known(name) and (name.startswith(ANY) or ("/" not in name and "." in name)):
+            continue
         if (
             _REMOTE.match(name)
             or name.startswith("tags/")
             or colon
             or not may_be_path
-            or not ("/" in name or "." in name or world.exists(world.path(name)))
+            or not ("/" in name or "." in name or _lies_there(shell, name))
             or re.fullmatch(r"v?\d+(?:\.\d+)+[\w.-]*", name)
         ):
             world.emit(Kind.GIT, "future")
+
+
+def _lies_there(shell: Shell, name: str) -> bool:
+    exists = shell.world.exists(shell.world.path(name))
+    return name in _USUAL_DIRECTORIES if exists is None else exists
 
 
 def looks_like_path(shell: Shell, word: str) -> bool:
@@ -87,4 +109,4 @@ def looks_like_path(shell: Shell, word: str) -> bool:
         return False
     if word in shell.world.branches | shell.world.session.branches:
         return False
-    return "." in word or "/" in word or bool(shell.world.exists(shell.world.path(word)))
+    return "." in word or "/" in word or _lies_there(shell, word)

@@ -23,6 +23,12 @@ def pgrep(shell: Shell, argv: list[str], stdin: str) -> str:
     return "".join(f"{FOUND}{operand.replace(' ', '.')}\n" for operand in operands)
 
 
+@command("ps")
+def ps(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Lists processes; asked for parents, it may print the agent's own number."""
+    return OPAQUE if any("ppid" in word for word in argv) else ANY
+
+
 @command("kill")
 def kill(shell: Shell, argv: list[str], stdin: str) -> str:
     """Signals to processes by number or job."""

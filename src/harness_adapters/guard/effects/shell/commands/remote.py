@@ -282,6 +282,18 @@ def run_package(shell: Shell, argv: list[str], stdin: str) -> str:
     return nested(shell, words, stdin) if words else ANY
 
 
+@command("degit", "tiged", "giget", "gitpick", "cookiecutter", "copier")
+def template(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Fetches a repository by its short name, `owner/name`, unless it lies here."""
+    _, operands = options(argv)
+    for word in [w for w in operands if w not in ("copy", "clone")][:1]:
+        if word[:1] in "./~" or "/" not in word:
+            shell.world.read(word, recursive=True)
+        else:
+            network(shell, word if "://" in word else "github.com")
+    return ANY
+
+
 @command("npm", "pnpm", "yarn", "corepack")
 def npm(shell: Shell, argv: list[str], stdin: str) -> str:
     """JavaScript packages; `test` and `run` run what package.json says."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from harness_adapters.guard.effects.holes import ANY, OPAQUE, known
+from harness_adapters.guard.effects.holes import ANY, OPAQUE, STAR, known
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.shell.commands.table import (
     command,
@@ -169,7 +169,7 @@ def read(shell: Shell, argv: list[str], stdin: str) -> str:
     *("date", "clear", "reset", "yes", "type", "which", "whereis", "hash", "help", "man", "uname"),
     *("hostname", "whoami", "id", "groups", "tty", "stty", "tput", "nproc", "arch", "uptime"),
     *("free", "df", "lscpu", "lsb_release", "nvidia-smi", "ulimit", "umask", "times", "history"),
-    *("jobs", "bg", "fg", "disown", "getopts", "let", "factor", "cal", "locale", "ps"),
+    *("jobs", "bg", "fg", "disown", "getopts", "let", "factor", "cal", "locale"),
     *("top", "htop", "w", "who", "last", "vmstat", "iostat", "ss", "netstat", "bc", "dc"),
     *("expr", "shopt", "complete", "bind", "test", "["),
 )
@@ -189,7 +189,7 @@ def mktemp(shell: Shell, argv: list[str], stdin: str) -> str:
     """A new file or directory."""
     flags, operands = options(argv, ["-p", "--tmpdir"])
     base = (flags.get("-p") or flags.get("--tmpdir") or ["/tmp"])[-1] or "/tmp"
-    return f"{operands[0].replace('XXX', ANY) if operands else base + '/tmp.' + ANY}\n"
+    return f"{re.sub('X{3,}', STAR, operands[0]) if operands else base + '/tmp.' + STAR}\n"
 
 
 @command("trap")
