@@ -1,7 +1,7 @@
 """What earlier calls of a session left behind, and what lies in the task's tree."""
 
 import pytest
-from tests.guard.effects.analysing import effects, later
+from tests.guard.effects.analysing import analysed, effects, later
 
 from harness_adapters.guard.effects import DirectoryTree
 from harness_adapters.guard.effects.holes import STAR
@@ -105,3 +105,33 @@ def test_a_script_knows_where_it_lies():
 
 def test_a_temporary_file_is_one_name_of_its_directory():
     assert ("read", f"/tmp/tmp.{STAR}") in effects("cat $(mktemp)")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat > x.sh <<'E'\ncat /s/a\nE",
+        "printf 'x:\\n\\tcat /s/a\\n' | tee Makefile",
+        "python3 -c \"open('x.sh', 'w').write('cat /s/a')\"",
+        "sed -i \"1i open('/s/a')\" x.py",
+        'echo \'int main() { fopen("/s" "/a", "r"); }\' > x.c',
+        "echo 'func main() { exec.Command(\"cat /s/a\") }' > x.go",
+    ],
+)
+def test_code_counts_however_it_is_written(command):
+    deferred = [effect for effect in analysed("bash", command=command).effects if effect.deferred]
+    assert SECRET in {(effect.kind.value, effect.target) for effect in deferred}
+
+
+def test_a_copy_of_the_tasks_own_code_needs_no_look(tmp_path):
+    (tmp_path / "a.py").write_text("open('/s/a')")
+    tree = DirectoryTree(tmp_path, "/workspace")
+    assert SECRET not in effects("cp a.py b.py", tree=tree)
+
+
+def test_what_a_compiled_program_only_says_is_no_effect():
+    usage = 'int main() { printf("see https://a.b/c, %s/%s, system(x)", p, q); }'
+    assert effects(f"echo '{usage}' > a.c; cc a.c") == {
+        ("write", "/workspace/a.c"),
+        ("read", "/workspace/a.c"),
+    }

@@ -3,6 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.guard.effects.analysing import analysed
 
+from harness_adapters.guard.effects.holes import ANY
+
 SECRET = ("read", "/s/a")
 
 
@@ -79,6 +81,15 @@ def test_a_read_is_found_however_it_is_written(code):
         ("import os\nos.environ['A'] = 'b'", ("environment", "A=b")),
         ("import os\nos.kill(1, 9)", ("process", "kill:1")),
         ("import os\nos.kill(os.getppid(), 9)", ("process", "kill-parent")),
+        ("import git\ngit.Repo('.').git.log('--all')", ("git", "future")),
+        ("import git\ngit.Repo('.').remotes", ("git", "future")),
+        ("import pygit2\npygit2.Repository('.')", ("git", "objects")),
+        ("import x\nwith x.Client() as c:\n    c.get('https://a.b/c')", ("network", "a.b")),
+        ("import shutil\nshutil.unpack_archive('x', 'd')", ("write", f"/workspace/d/{ANY}")),
+        (
+            "import pytest\nopen(pytest.__file__, 'w')",
+            ("write", "/usr/lib/python3/site-packages/pytest/__init__.py"),
+        ),
         ("import inspect\ninspect.stack()", ("hijack", "frames")),
         ("import unittest\nunittest.TestCase.assertEqual = None", ("hijack", "patch")),
         ("class A:\n    def __eq__(self, o):\n        return True", ("hijack", "equal")),

@@ -27,6 +27,24 @@ _BY_NAME = {
     **dict.fromkeys((".bashrc", ".profile", ".bash_profile", ".zshrc", ".envrc"), "sh"),
     "package.json": "npm",
 }
+_COMPILED = (
+    *(".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".go", ".rs", ".java", ".kt", ".scala", ".swift"),
+    *(".zig", ".cs", ".hs", ".d", ".nim", ".f90", ".s", ".S", ".asm"),
+)
+_BY_SUFFIX |= dict.fromkeys(_COMPILED, "compiled")
+_LITERALS = re.compile(r'"((?:[^"\\\n]|\\.)*)"(?:\s*\+?\s*"(?:[^"\\\n]|\\.)*")*')
+_LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_COMPILED_RUNS = re.compile(
+    r"\b(?:system|popen|exec\w*|spawn\w*|Command|getRuntime|ProcessBuilder)\b"
+)
+_COMPILED_CONNECTS = re.compile(
+    r"\b(?:http\w*|net|connect|curl\w*|reqwest|ureq|HttpClient|URL|Socket|WebClient|fetch)\b"
+)
+_INCLUDES = re.compile(r'(?m)^\s*#\s*(?:include|embed)\s*["<]([^">\n]+)[">]')
+_COMPILED_WRITES = re.compile(
+    r"\b(?:fopen|ofstream|open|creat|unlink|remove\w*|rename|WriteFile|Create|OpenFile|write\w*"
+    r"|File::create|FileWriter|FileOutputStream|truncate|symlink|link|chmod)\b"
+)
 
 
 def language(path: str, text: str, interpreter: str = "") -> str:
@@ -103,6 +121,7 @@ def run_source(shell: Shell, path: str, text: str, argv: list[str], stdin: str, 
 
 def written_code(world: World, path: str, text: str | None) -> None:
     """Effects that code would have once it is run, as deferred ones."""
+    world.judged[path] = text
     if not text or not known(text):
         return
     runner = language(path, text)
@@ -126,8 +145,47 @@ def written_code(world: World, path: str, text: str | None) -> None:
             shell.run(text)
         elif runner in ("node", "bun", "deno", "tsx"):
             run_javascript(world, text, library=True)
+        elif runner == "compiled":
+            judge_compiled(shell, text)
     finally:
         world.deferred, world.cwd, world.env = before
+
+
+def judge_compiled(shell: Shell, text: str) -> None:
+    """A program in a language that is compiled: what its texts name, by what it can do with it."""
+    from harness_adapters.guard.effects.shell.commands.table import COMMANDS, network
+    from harness_adapters.guard.effects.shell.parsing import parse
+
+    world = shell.world
+    bare = _LITERALS.sub('""', text)
+    runs, writes = _COMPILED_RUNS.search(bare), _COMPILED_WRITES.search(bare)
+    for path in _INCLUDES.findall(text):
+        world.emit(Kind.READ, world.path(path))
+    for match in _LITERALS.finditer(_INCLUDES.sub("", text)):
+        literal = unescaped("".join(_LITERAL.findall(match[0])))
+        if not known(literal) or len(literal) > 4096:
+            continue
+        if re.match(r"\w+://", literal) and _COMPILED_CONNECTS.search(bare):
+            network(shell, literal)
+        elif runs and literal.partition(" ")[0] in COMMANDS and parse(literal)[0] is not None:
+            shell.run(literal)
+        elif "/" in literal and not re.search(r"[\s%]", literal):
+            world.emit(Kind.READ, world.path(literal))
+            if writes and literal[-1] != "/":
+                world.emit(Kind.WRITE, world.path(literal), existing=True)
+
+
+def inserted_code(world: World, path: str, text: str) -> None:
+    """Effects that lines put into a file would have once it is run, as deferred ones."""
+    from harness_adapters.guard.effects.python import run_fragment
+
+    if not known(text) or language(path, world.content(path) or "") != "python":
+        return
+    before, world.deferred = world.deferred, True
+    try:
+        run_fragment(world, text, path)
+    finally:
+        world.deferred = before
 
 
 _RULE = re.compile(r"^([^\s:#=][^:=#]*?)\s*::?(?!=)\s*(.*)$")

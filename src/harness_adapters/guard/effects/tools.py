@@ -12,8 +12,8 @@ from harness_adapters.guard.effects.holes import ANY, from_glob, known
 from harness_adapters.guard.effects.javascript import run_javascript
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.patches import apply_v4a
-from harness_adapters.guard.effects.python import parse, run_fragment, run_python
-from harness_adapters.guard.effects.scripts import language, written_code
+from harness_adapters.guard.effects.python import parse, run_python
+from harness_adapters.guard.effects.scripts import inserted_code, language, written_code
 from harness_adapters.guard.effects.shell.commands.table import host_of
 from harness_adapters.guard.effects.shell.run import run_shell
 from harness_adapters.guard.effects.world import World
@@ -106,10 +106,7 @@ def _edit(world: World, arguments: Arguments) -> None:
         old, new = _get(change, *_OLD), _get(change, *_NEW)
         world.emit(Kind.WRITE, place, existing=True, content=new)
         if language(place, text or "") == "python":
-            before = world.deferred
-            world.deferred = True
-            run_fragment(world, new, place)
-            world.deferred = before
+            inserted_code(world, place, new)
         elif text is None:
             written_code(world, place, new)
         if text is not None:
@@ -342,6 +339,10 @@ def tool_effects(world: World, name: str, arguments: Arguments) -> str | None:
     if not world.enter():
         return None
     try:
-        return tool_named(name)(world, arguments)
+        out = tool_named(name)(world, arguments)
+        if world.depth == 1:
+            for path, text in world.unjudged():
+                written_code(world, path, text)
+        return out
     finally:
         world.leave()

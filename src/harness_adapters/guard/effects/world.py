@@ -94,6 +94,8 @@ class World:
         self._links: dict[str, str] = {}
         self._gone: set[str] = set()
         self.branches: set[str] = set()
+        self.judged: dict[str, str | None] = {}
+        """Contents of written files that need no look of their own: seen already, or copied."""
 
     def step(self) -> None:
         """Count one command or statement. Raises OutOfBudget."""
@@ -278,7 +280,8 @@ class World:
     def move(self, source: str, target: str) -> None:
         """Remember that contents went from one resolved path to another, directories too."""
         for path in self._below(source):
-            self._files[target + path[len(source) :]] = self.content(path)
+            place, content = target + path[len(source) :], self.content(path)
+            self._files[place] = self.judged[place] = content
 
     def _below(self, source: str) -> Iterable[str]:
         names = {*self._files, *self.session.files}
@@ -291,6 +294,14 @@ class World:
         if self.tree is None or known(pattern) or ANY in pattern or OPAQUE in pattern:
             return [pattern]
         return self.tree.glob(pattern) or [pattern]
+
+    def unjudged(self) -> list[tuple[str, str]]:
+        """Files that this call wrote in another way than by a tool for it, with their contents."""
+        return [
+            (path, text)
+            for path, text in self._files.items()
+            if text and self.judged.get(path) != text
+        ]
 
     def commit(self) -> None:
         """Let the session remember what this call did."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from harness_adapters.guard.effects.javascript.program import run_javascript
+from harness_adapters.guard.effects.javascript.program import printing, run_javascript
 
-__all__ = ["run_javascript"]
+__all__ = ["printing", "run_javascript"]

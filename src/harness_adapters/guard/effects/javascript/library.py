@@ -38,6 +38,8 @@ class Library:
     """The functions that a program calls; `Program` adds the language itself."""
 
     world: World
+    out: list[str]
+    """What the program prints."""
 
     def module(self, name: str) -> Value:
         """A module by its name."""
@@ -86,6 +88,9 @@ class Library:
             )
             world.emit(Kind.NETWORK, text_of(host))
             return DATA
+        if name in ("console.log", "process.stdout.write"):
+            end = "\n" if name == "console.log" else ""
+            self.out.append(" ".join(map(text_of, args)) + end)
         if name in ("process.kill",):
             parent = isinstance(first, Ref) and first.name == "process.ppid"
             world.emit(Kind.PROCESS, "kill-parent" if parent else f"kill:{text}")

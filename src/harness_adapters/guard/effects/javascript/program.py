@@ -39,11 +39,14 @@ _MODULE = re.compile(
 _FRAMES = ("prepareStackTrace", "captureStackTrace")
 
 
-def run_javascript(world: World, text: str, *, library: bool = False) -> None:
-    """Effects of a program; one that doesn't parse is unresolved, unless it is a `library`."""
+def run_javascript(world: World, text: str, *, library: bool = False) -> str:
+    """Effects of a program; one that doesn't parse is unresolved, unless it is a `library`.
+
+    Returns what it would print.
+    """
     if not known(text):
         world.emit(Kind.UNRESOLVED, "code")
-        return
+        return ANY
     text = re.sub(r"^#!.*", "", text)
     root = _PARSER.parse(f"async function* main() {{\n{text}\n}}".encode()).root_node
     if root.has_error:
@@ -51,13 +54,23 @@ def run_javascript(world: World, text: str, *, library: bool = False) -> None:
     if root.has_error and not library:
         world.emit(Kind.UNRESOLVED, "syntax")
     if not world.enter():
-        return
+        return ANY
+    program = _Program(world)
     try:
-        _Program(world).walk(root)
+        program.walk(root)
+        return "".join(program.out) or ANY
     except RecursionError:
         world.emit(Kind.UNRESOLVED, "budget")
+        return ANY
     finally:
         world.leave()
+
+
+def printing(text: str) -> str:
+    """The program that `node -p` makes of an expression; of statements, these themselves."""
+    shown = "console.log((\n" + text.strip().rstrip(";") + "\n))"
+    root = _PARSER.parse(f"async function* main() {{\n{shown}\n}}".encode()).root_node
+    return text if root.has_error else shown
 
 
 def _source(node: Node) -> str:
@@ -78,6 +91,7 @@ def _unescaped(text: str) -> str:
 class _Program(Library):
     def __init__(self, world: World) -> None:
         self.world = world
+        self.out = []
         self.env: dict[str, Value] = {}
         self.returns: list[list[Value]] = []
         self.active: dict[int, int] = {}

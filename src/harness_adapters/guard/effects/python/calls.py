@@ -39,6 +39,13 @@ if TYPE_CHECKING:
     from harness_adapters.guard.effects.python.interpret import Program
 
 _TAKES_FILES = re.compile(r"read|load|open|parse|import|scan|copy|extract|file|path|add$|connect")
+_REQUESTS = frozenset(
+    {
+        *("get", "post", "put", "patch", "delete", "head", "options", "request", "stream", "open"),
+        *("urlopen", "retrieve", "goto", "fetch", "ws_connect", "connect", "download", "navigate"),
+    }
+)
+"""Methods of clients of the web, whatever the library."""
 _SILENT = frozenset(
     {
         *("re", "math", "json", "logging", "argparse", "collections", "itertools", "functools"),
@@ -228,6 +235,12 @@ def _on_unknown(program: Program, name: str, args: list[Value], kwargs: dict[str
     _callbacks(program, args, kwargs)
     world = program.world
     paths = [v for v in [*args[:1], *kwargs.values()] if isinstance(v, (str, PathValue))]
+    if name in _REQUESTS:
+        for value in [*args, *kwargs.values()]:
+            if isinstance(value, str) and re.match(r"(?:https?|wss?|ftp)://", value):
+                from harness_adapters.guard.effects.shell.commands.table import host_of
+
+                world.emit(Kind.NETWORK, host_of(value))
     if name in WRITES or name.startswith("to_"):
         for value in paths:
             text = text_of(value)

@@ -153,6 +153,14 @@ def _environ_dump(program: Program, args: list[Value], kwargs: dict[str, Value])
     return DATA
 
 
+def _unpacked(program: Program, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    world = program.world
+    world.read(text_of(args[0] if args else kwargs.get("filename", ANY)))
+    target = args[1] if len(args) > 1 else kwargs.get("extract_dir", ".")
+    world.emit(Kind.WRITE, world.path(text_of(target or ".")) + "/" + ANY)
+    return None
+
+
 def _any_first(value: Any) -> Call:
     return lambda program, args, kwargs: value
 
@@ -163,6 +171,7 @@ EXACT: dict[str, Call] = {
     "os.path.join": _joined,
     **dict.fromkeys(("os.path.abspath", "os.path.realpath"), _absolute),
     **dict.fromkeys(("os.chdir", "contextlib.chdir"), _chdir),
+    "shutil.unpack_archive": _unpacked,
     "os.getppid": _any_first(OPAQUE),
     "os.getcwd": lambda program, args, kwargs: program.world.cwd,
     "pathlib.Path.cwd": lambda program, args, kwargs: PathValue(program.world.cwd),

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from harness_adapters.guard.effects.holes import ANY, known
 from harness_adapters.guard.effects.kinds import Kind
-from harness_adapters.guard.effects.python.processes import NESTED, PROCESSES
+from harness_adapters.guard.effects.python.processes import (
+    NESTED,
+    PROCESSES,
+    repository_command,
+)
 from harness_adapters.guard.effects.python.values import (
     DARK,
     DATA,
@@ -76,6 +80,8 @@ def effect_of(program: Program, name: str, args: list[Value], kwargs: dict[str, 
     handler = EXACT.get(name) or PROCESSES.get(name)
     if handler is not None:
         return handler(program, args, kwargs)
+    if name.startswith("git.Repo().git."):
+        return repository_command(program, name.rsplit(".", 1)[-1], args)
     first = _first(args, kwargs)
     world = program.world
     if name.split(".", 1)[0] in NESTED and "." in name:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from harness_adapters.guard.effects.holes import ANY, OPAQUE, degraded, known
@@ -36,6 +37,12 @@ _REACH = frozenset(
         *("func_globals", "gi_frame", "cr_frame", "__reduce__", "__init_subclass__"),
     }
 )
+
+
+_INSTALLED = frozenset(
+    {*sys.stdlib_module_names, "pytest", "_pytest", "pluggy", "nose", "hypothesis", "coverage"}
+)
+"""Modules that never are the task's own."""
 
 
 _BUILTIN_MODULES = ("builtins", "__builtins__", "__builtin__")
@@ -78,11 +85,26 @@ def _member(program: Program, owner: Ref, name: str) -> Value:
         return Handle(program.stdin or ANY)
     if full == "sys.executable":
         return "/usr/bin/python3"
+    if name == "__file__" and owner.name.split(".")[0] in _INSTALLED:
+        place = owner.name.replace(".", "/")
+        return f"/usr/lib/python3/site-packages/{place}/__init__.py"
+    if owner.name.startswith("git.Repo()"):
+        return _of_repository(program, owner, name)
     if full.startswith("posix.") or full.startswith("nt."):
         return Ref("os." + name)
     if full.startswith("io.") or full.startswith("_io."):
         return Ref("open") if name == "open" else Ref(full)
     return Ref(full)
+
+
+def _of_repository(program: Program, owner: Ref, name: str) -> Value:
+    """GitPython: `Repo().git.log` is a command of git; what else it holds may be any ref."""
+    if owner.name == "git.Repo()" and name not in (
+        *("git", "index", "head", "active_branch", "is_dirty", "working_dir", "untracked_files"),
+        *("working_tree_dir", "bare", "close", "config_reader"),
+    ):
+        program.world.emit(Kind.GIT, "future")
+    return Ref(f"{owner.name}.{name}")
 
 
 def _instance_attribute(program: Program, owner: Instance, name: str) -> Value:

@@ -160,6 +160,21 @@ def _pytest(program: Program, args: list[Value], kwargs: dict[str, Value]) -> Va
     return Handle(run_words(program, ["pytest", *words]))
 
 
+def _repository(program: Program, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    return Ref("git.Repo()")
+
+
+def _objects(program: Program, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """A library that reads git's store by itself."""
+    program.world.emit(Kind.GIT, "objects")
+    return DATA
+
+
+def repository_command(program: Program, verb: str, args: list[Value]) -> Value:
+    """`Repo().git.VERB(…)` of GitPython."""
+    return Handle(run_words(program, ["git", verb.replace("_", "-"), *args]))
+
+
 def _kill(program: Program, args: list[Value], kwargs: dict[str, Value]) -> Value:
     pid = text_of(args[0]) if args else ANY
     aim = "kill-parent" if OPAQUE in pid else "kill-all" if pid in ("-1", "0") else f"kill:{pid}"
@@ -256,6 +271,8 @@ PROCESSES: dict[str, Call] = {
     "execfile": _run_path,
     "pytest.main": _pytest,
     **dict.fromkeys(("os.kill", "os.killpg", "signal.pidfd_send_signal"), _kill),
+    **dict.fromkeys(("git.Repo", "git.Repo.init"), _repository),
+    **dict.fromkeys(("pygit2.Repository", "dulwich.repo.Repo", "pygit2.discover"), _objects),
     **dict.fromkeys(("os.setns", "os.unshare", "os.chroot"), _escape),
     **dict.fromkeys(("socket.socket", "socket"), _socket),
     **dict.fromkeys(("socket.connection.connect", "socket.connection.connect_ex"), _connected),

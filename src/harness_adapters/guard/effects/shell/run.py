@@ -11,6 +11,8 @@ from harness_adapters.guard.effects.holes import (
     ANY,
     EITHER,
     OPAQUE,
+    SET,
+    SET_END,
     alternatives,
     choices,
     degraded,
@@ -23,6 +25,8 @@ from harness_adapters.guard.effects.shell.state import ShellState
 from harness_adapters.guard.effects.world import World
 
 _NETWORK_FILE = re.compile(r"/dev/(?:tcp|udp)/([^/]+)(?:/|$)")
+_KEYED = re.compile(rf"(?:\[[^\]]*\]|{SET}.*?{SET_END})=(.*)", re.DOTALL)
+"""`[key]=value` among the words of an array."""
 _SILENT = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
 
 
@@ -290,16 +294,26 @@ class Shell(ShellState):
 
     def _assignment(self, node: Node) -> tuple[str, str]:
         name_node, value_node = node.child_by_field_name("name"), node.child_by_field_name("value")
-        name = (name_node.text or b"").decode().split("[")[0] if name_node else ""
+        name, bracket, _ = (
+            (name_node.text or b"").decode().partition("[") if name_node else ("",) * 3
+        )
         if value_node is None:
             value = ""
         elif value_node.type == "array":
-            value = " ".join(f for c in value_node.named_children for f in self.words.fields(c))
+            fields = [f for c in value_node.named_children for f in self.words.fields(c)]
+            pairs = [_KEYED.fullmatch(f) for f in fields]
+            if any(pairs):
+                self.keyed.add(name)
+            value = " ".join(p[1] if p else f for p, f in zip(pairs, fields, strict=True))
         else:
             value = self.words.text(value_node)
         if any(child.type == "+=" for child in node.children):
             space = " " if value_node is not None and value_node.type == "array" else ""
             value = self.variable(name) + space + value
+        elif bracket:
+            # `words[k]=…` beside the elements that are there: which is which isn't followed.
+            self.keyed.add(name)
+            value = f"{self.world.env[name]} {value}" if self.world.env.get(name) else value
         return name, value
 
     def assignment(self, node: Node, stdin: str) -> str:

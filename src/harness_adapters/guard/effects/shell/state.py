@@ -30,6 +30,8 @@ class ShellState:
         self.args = list(args)
         self.name = name
         """`$0`"""
+        self.keyed: set[str] = set()
+        """Arrays with keys, the elements of which aren't told apart."""
         self.words = Words(self)
         self._substitutions = 0
         self.stdin = ""

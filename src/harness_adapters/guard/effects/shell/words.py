@@ -43,6 +43,8 @@ _LONGEST_TRIMMED = 4096
 class Values(Protocol):
     """What expansions ask the running shell for."""
 
+    keyed: set[str]
+
     def variable(self, name: str) -> str:
         """Value of a variable or a special parameter; empty when unset."""
         ...
@@ -148,7 +150,11 @@ class Words:
             return str(len(value)) if known(value) else ANY
         value = self.values.variable(name)
         if subscript and subscript not in ("[@]", "[*]", "[0]"):
-            value = self._element(value, subscript[1:-1])
+            value = (
+                alternatives(value.split(" "))
+                if name in self.values.keyed and known(value)
+                else self._element(value, subscript[1:-1])
+            )
         if prefix == "!":
             value = self._indirect(value)
         if not rest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness_adapters.guard.effects.holes import ANY
+from harness_adapters.guard.effects.holes import ANY, known
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.shell.commands.table import command, options
 
@@ -51,7 +51,16 @@ def builder(shell: Shell, argv: list[str], stdin: str) -> str:
 @command("gcc", "cc", "g++", "clang", "c++", "clang++", "rustc", "javac", "tsc", "ld", "as")
 def compiler(shell: Shell, argv: list[str], stdin: str) -> str:
     """Reads sources, writes what -o names."""
+    from harness_adapters.guard.effects.scripts import judge_compiled
+
     flags, operands = options(argv, ["-o", "-I", "-L", "-include", "-x", "-D"])
+    if "-" in operands and known(stdin):
+        judge_compiled(shell, stdin)
+    for operand in operands:
+        path = shell.world.path(operand)
+        text = shell.world.content(path) if shell.world.written(path) else None
+        if text is not None and known(text):
+            judge_compiled(shell, text)
     for operand in operands + flags.get("-I", []) + flags.get("-include", []):
         shell.world.emit(Kind.READ, shell.world.path(operand))
     for path in flags.get("-o", []):

@@ -60,10 +60,19 @@ def _transfer(shell: Shell, argv: list[str], *, moves: bool) -> str:
         shell.world.move(source, end)
         if recursive and not known(texts[source]):
             shell.world.emit(Kind.WRITE, end, recursive=True)
+    if recursive and ({"-T", "--no-target-directory"} & set(flags) or _contents(argv, operands)):
+        # All that lies in the source goes right into the target.
+        shell.world.emit(Kind.WRITE, f"{shell.world.path(target)}/{ANY}")
     if moves:
         for source in sources:
             shell.world.delete(source, recursive=True)
     return ""
+
+
+def _contents(argv: list[str], operands: list[str]) -> bool:
+    """Whether a source stands for its contents: `cp -r a/. b`, `rsync -a a/ b`."""
+    synchronises = any(word.startswith("-") and "a" in word for word in argv)
+    return any(o.endswith("/.") or (o.endswith("/") and synchronises) for o in operands)
 
 
 @command("cp", "install", "scp", "rsync", "ditto")

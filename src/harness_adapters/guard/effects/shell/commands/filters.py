@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from harness_adapters.guard.effects.holes import ANY, degraded, known
+from harness_adapters.guard.effects.holes import ANY, OPAQUE, degraded, known
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.limits import quick_pattern
 from harness_adapters.guard.effects.shell.commands.table import (
@@ -15,6 +15,7 @@ from harness_adapters.guard.effects.shell.commands.table import (
     places,
     read_all,
 )
+from harness_adapters.guard.effects.shell.fields import unescaped
 
 if TYPE_CHECKING:
     from harness_adapters.guard.effects.shell.run import Shell
@@ -25,6 +26,7 @@ _SED_SUBSTITUTE = re.compile(
     r"(?P<flags>[a-zA-Z0-9]*)(?:\s+(?P<file>/?[^\n;}]+))?",
     re.DOTALL,
 )
+_SED_INSERTS = re.compile(r"(?m)^\s*(?:[\d$,~]*|/[^/\n]*/)\s*[aic]\s*\\?\s*(.+)$")
 _SED_RUN = re.compile(r"(?:^|[;{}\n\d$/])\s*e(?:\s+([^\n]+)|\s*$|;)")
 
 
@@ -47,12 +49,22 @@ def sed(shell: Shell, argv: list[str], stdin: str) -> str:
         for place in places(shell, operand):
             before = shell.world.content(place)
             shell.world.emit(Kind.WRITE, place, existing=True, content=script)
+            from harness_adapters.guard.effects.scripts import inserted_code
+
+            inserted_code(shell.world, place, "\n".join(_inserted(script)))
             made = _substituted(before, script, flags) if before is not None else None
             if made is not None and known(made):
                 shell.world.write(place, made, existing=True)
             elif before is not None:
                 shell.world.write(place, None, existing=True)
     return ""
+
+
+def _inserted(script: str) -> list[str]:
+    """Texts that a script puts into a file."""
+    texts = [match["new"] for match in _SED_SUBSTITUTE.finditer(script)]
+    texts += _SED_INSERTS.findall(_SED_SUBSTITUTE.sub(";", script))
+    return [unescaped(text) for text in texts if text]
 
 
 def _sed_program(shell: Shell, script: str) -> None:
@@ -134,7 +146,44 @@ def awk(shell: Shell, argv: list[str], stdin: str) -> str:
         place = int(field[1])
         rows = [[line, *line.split()] for line in text.splitlines()]
         return "".join((row[place] if place < len(row) else "") + "\n" for row in rows)
-    return degraded(text)
+    spelled = _awk_printed("\n".join(programs), assigned)
+    if spelled is None:
+        return OPAQUE
+    return spelled or degraded(text)
+
+
+_AWK_PRINT = re.compile(r"\bprintf?\b((?:\"(?:[^\"\\]|\\.)*\"|[^;}\n\"])*)")
+_AWK_PART = re.compile(r"\"(?:[^\"\\]|\\.)*\"|\$?\w+|[^\s\"]")
+
+
+def _awk_printed(program: str, assigned: dict[str, str]) -> str | None:
+    """What a program prints that spells a path or a whole text; empty: only its data.
+
+    None where a text of its own goes through something that isn't worked out.
+    """
+    out: list[str] = []
+    for statement in _AWK_PRINT.findall(program):
+        if '"' not in statement and not any(name in statement for name in assigned):
+            continue
+        parts: list[str] = _AWK_PART.findall(re.sub(r"(?s)>.*|\|.*", "", statement))
+        made = ""
+        for part in parts:
+            if part[0] == '"':
+                made += unescaped(part[1:-1])
+            elif part in assigned:
+                made += assigned[part]
+            elif part == ",":
+                made += " "
+            elif part[0] == "$" or part[0].isalnum():
+                made += ANY
+            elif part not in "()":
+                return None if "/" in made else ""
+        own = re.sub(f"{ANY}+", "", made)
+        if "%" in own and re.match(r"\s*\(?\s*\"[^\"]*%", statement):
+            made = re.sub(r"%[-\d.]*[sdifgx].*", ANY, own) if "/" in own else ""
+        if "/" in own or program.lstrip().startswith("BEGIN"):
+            out.append(made + "\n")
+    return "".join(out)
 
 
 def _awk_program(shell: Shell, program: str, assigned: dict[str, str]) -> None:
@@ -180,7 +229,15 @@ def _awk_text(text: str) -> str:
     return "".join(part.replace('\\"', '"') for part in _AWK_STRING.findall(text))
 
 
-@command("jq", "yq", "gojq", "jaq", "xmllint", "xsltproc", "mlr")
+@command("xmllint", "xsltproc", "mlr", "xmlstarlet", "csvcut", "csvlook", "csvsql", "xsv", "qsv")
+def table(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Reads its operands; what may be an expression is tried as a path, too."""
+    _, operands = options(argv, ["--xpath", "--stringparam", "-o", "--output", "-d", "-c"])
+    read_all(shell, operands)
+    return ANY if operands else degraded(stdin)
+
+
+@command("jq", "yq", "gojq", "jaq")
 def jq(shell: Shell, argv: list[str], stdin: str) -> str:
     """Reads its operands; `env` in the program shows variables."""
     flags, operands = options(argv, ["-f", "--from-file", "-L", "--indent"])

@@ -79,8 +79,10 @@ def reach(shell: Shell, text: str, *, may_be_path: bool = True) -> None:
         # The youngest commit with this text that any ref reaches.
         world.emit(Kind.GIT, "future")
         return
-    for part in re.split(r"\.\.\.?", text):
-        name, colon, _ = part.lstrip("^").partition(":")
+    for part in [text] if ":" in text else re.split(r"\.\.\.?", text):
+        name, colon, path = part.lstrip("^").partition(":")
+        if path:
+            world.emit(Kind.READ, world.path(path))
         if _PAST.fullmatch(name) or name in made:
             continue
         if name.startswith(("stash@", "stash^")) and MADE_STASH in made:

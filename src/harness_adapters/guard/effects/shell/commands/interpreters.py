@@ -123,7 +123,7 @@ def runner(shell: Shell, argv: list[str], stdin: str) -> str:
 @command("node", "nodejs", "bun", "deno", "tsx", "ts-node")
 def node(shell: Shell, argv: list[str], stdin: str) -> str:
     """JavaScript: a text with -e or -p, a file, or the input."""
-    from harness_adapters.guard.effects.javascript import run_javascript
+    from harness_adapters.guard.effects.javascript import printing, run_javascript
     from harness_adapters.guard.effects.shell.commands.wrappers import run_path
 
     if argv[:1] in (["run"], ["x"], ["eval"], ["test"]):
@@ -138,11 +138,11 @@ def node(shell: Shell, argv: list[str], stdin: str) -> str:
     for flag in ("-r", "--require", "--import", "--loader"):
         for path in flags.get(flag, []):
             shell.world.emit(Kind.EXECUTE, shell.world.path(path))
-    texts = [t for f in ("-e", "-p", "--eval", "--print", "-pe") for t in flags.get(f, []) if t]
+    shown = [t for f in ("-p", "--print", "-pe") for t in flags.get(f, []) if t]
+    texts = [t for f in ("-e", "--eval") for t in flags.get(f, []) if t]
+    texts += map(printing, shown)
     if texts:
-        for text in texts:
-            run_javascript(shell.world, text)
-        return ANY
+        return "".join(run_javascript(shell.world, text) for text in texts)
     if not words or words == ["-"]:
         if stdin and not {"-v", "--version"} & set(flags):
             run_javascript(shell.world, stdin)
@@ -167,6 +167,13 @@ _CAPABLE = {
         r"|copy|rename|curl|socket|glob|scandir|getenv|\$_ENV|\$\w+\s*\("
     ),
     "lua": r"\bio\b|\bos\b|require|loadfile|dofile|\bload\b|popen|_G|package",
+    # All but what only looks at the program, whole lines of it.
+    "gdb": (
+        r"(?m)^(?!(?:run|r|start|bt|backtrace(?: full)?|where|thread apply all bt(?: full)?|q|quit"
+        r"|info (?:locals|args|registers|threads|breakpoints|frame)|c|continue|n|next|s|step|finish"
+        r"|up|down|frame \d+|list[ \w:,.]*|(?:b|break|tbreak) [\w:./+-]+"
+        r"|(?:p|print) [\w.*&>\[\] -]+|set (?:pagination|confirm|height|width) \w+)$).+$"
+    ),
     "R": r"file|read|source|system|scan|readLines|url|unlink|Sys\.|eval|parse|download|write|sink",
 }
 _PLAIN_READ = {

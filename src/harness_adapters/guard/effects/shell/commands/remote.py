@@ -269,6 +269,20 @@ def pip(shell: Shell, argv: list[str], stdin: str) -> str:
     return ANY
 
 
+@command("conda", "mamba", "micromamba", "brew")
+def environments(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Packages of other indexes; `conda run` runs a command, `shellenv` prints settings."""
+    if argv[:1] == ["run"]:
+        _, words = options(argv[1:], ["-n", "-p", "--name", "--prefix"], stop=True)
+        return nested(shell, words, stdin)
+    verb = next((word for word in argv if word[:1] != "-"), "")
+    if verb in ("install", "create", "update", "upgrade", "fetch", "reinstall"):
+        _, operands = options(argv, ["-n", "-p", "-c", "--name", "--prefix", "--channel", "--file"])
+        for operand in operands[1:]:
+            _package(shell, "conda", operand)
+    return ""
+
+
 @command("uvx", "npx", "bunx")
 def run_package(shell: Shell, argv: list[str], stdin: str) -> str:
     """Fetches a package, unless it is there, and runs its program."""

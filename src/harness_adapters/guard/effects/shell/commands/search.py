@@ -118,7 +118,7 @@ def _found(shell: Shell, roots: list[str], names: list[str], depth: int | None) 
     return found
 
 
-@command("fd", "fdfind", "locate", "mlocate", "plocate")
+@command("fd", "fdfind")
 def fd(shell: Shell, argv: list[str], stdin: str) -> str:
     """Names that fit a pattern, below the other operands."""
     runs: list[str] = []
@@ -135,6 +135,13 @@ def fd(shell: Shell, argv: list[str], stdin: str) -> str:
         words = [word.replace("{}", path) for word in runs]
         nested(shell, words if "{}" in " ".join(runs) else [*words, path], "")
     return "\n".join(found)
+
+
+@command("locate", "mlocate", "plocate", "slocate")
+def locate(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Every path of the machine that holds its operand."""
+    _, operands = options(argv, ["-l", "-n", "-d", "--limit", "--database"])
+    return "".join(f"/{ANY}{from_glob(operand)}{ANY}\n" for operand in operands)
 
 
 _GREP_VALUED = (

@@ -181,7 +181,7 @@ def source(shell: Shell, argv: list[str], stdin: str) -> str:
         shell.args = before
 
 
-@command("ssh-agent", "dircolors", "brew", "direnv", "pyenv", "rbenv", "conda", "mamba", "nvm")
+@command("ssh-agent", "dircolors", "direnv", "pyenv", "rbenv", "nvm")
 def settings(shell: Shell, argv: list[str], stdin: str) -> str:
     """Programs that print settings for the shell: assignments of their own, nothing from the call.
 
