@@ -22,6 +22,8 @@ def effects(code):
         "require('fs').readFileSync('/s/a')",
         "const { execSync: e } = require('child_process'); e('cat /s/a')",
         "import('fs').then(f => f.readFileSync('/s/a'))",
+        "for (const p of ['b', '/s/a']) tools.read({ path: p })",
+        "['s/a'].map(p => '/' + p).forEach(path => { tools.read({ path }) })",
         "eval(\"require('fs').readFileSync('/s/a')\")",
     ],
 )
@@ -50,3 +52,15 @@ def test_honest_code_is_resolved():
         "return a.split('\\n').filter(l => l.includes('def')).length + b.output.length;"
     )
     assert found == {("read", "/workspace/x"), ("list", "/workspace")}
+
+
+def test_names_of_a_list_are_read_one_by_one():
+    found = effects("['a', 'b'].map(n => tools.read({ path: `d/${n}.x` }))")
+    assert found >= {("read", "/workspace/d/a.x"), ("read", "/workspace/d/b.x")}
+    assert {kind for kind, _ in found} == {"read"}
+
+
+def test_code_that_asks_whether_a_test_runs_it_bends_the_test():
+    code = "if (process.env.JEST_WORKER_ID) process.exit(0)"
+    written = analysed("write", path="a.js", content=code)
+    assert "hijack" in {effect.kind.value for effect in written.effects}

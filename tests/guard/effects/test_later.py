@@ -115,6 +115,7 @@ def test_a_temporary_file_is_one_name_of_its_directory():
         "python3 -c \"open('x.sh', 'w').write('cat /s/a')\"",
         "sed -i \"1i open('/s/a')\" x.py",
         'echo \'int main() { fopen("/s" "/a", "r"); }\' > x.c',
+        "echo 'puts File.read(\"/s/a\")' > x.rb",
         "echo 'func main() { exec.Command(\"cat /s/a\") }' > x.go",
     ],
 )

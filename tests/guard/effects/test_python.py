@@ -16,6 +16,14 @@ def effects(code, tool="execute_code", **more):
 @pytest.mark.parametrize(
     "code",
     [
+        "from functools import partial\npartial(open, '/s/a')()",
+        "from string import Template\nopen(Template('/$d/a').substitute(d='s'))",
+        "import zipfile\nzipfile.ZipFile('x', 'w').write('/s/a')",
+        "import x\nwith x.Pool() as p:\n    p.map(open, ['/s/a'])",
+        "import x\nwith x.Pool() as p:\n    p.submit(open, '/s/a')",
+        "import threading\nthreading.Thread(target=open, args=('/s/a',)).start()",
+        "class A:\n    @property\n    def p(self):\n        return '/s/a'\nopen(A().p)",
+        "import x\nx.connect().run('cat /s/a')",
         "open('/s/a')",
         "open('/'+'s'+'/a')",
         "open('/%s/a' % 's')",
@@ -82,6 +90,7 @@ def test_a_read_is_found_however_it_is_written(code):
         ("import os\nos.kill(1, 9)", ("process", "kill:1")),
         ("import os\nos.kill(os.getppid(), 9)", ("process", "kill-parent")),
         ("import git\ngit.Repo('.').git.log('--all')", ("git", "future")),
+        ("import os\nprint({**os.environ})", ("environment", "<all>")),
         ("import git\ngit.Repo('.').remotes", ("git", "future")),
         ("import pygit2\npygit2.Repository('.')", ("git", "objects")),
         ("import x\nwith x.Client() as c:\n    c.get('https://a.b/c')", ("network", "a.b")),

@@ -129,6 +129,7 @@ def written_code(world: World, path: str, text: str | None) -> None:
         return
     from harness_adapters.guard.effects.javascript import run_javascript
     from harness_adapters.guard.effects.python import run_python
+    from harness_adapters.guard.effects.shell.commands.interpreters import judge_text
     from harness_adapters.guard.effects.shell.run import Shell
 
     before = world.deferred, world.cwd, dict(world.env)
@@ -147,6 +148,8 @@ def written_code(world: World, path: str, text: str | None) -> None:
             run_javascript(world, text, library=True)
         elif runner == "compiled":
             judge_compiled(shell, text)
+        else:
+            judge_text(shell, runner, text)
     finally:
         world.deferred, world.cwd, world.env = before
 

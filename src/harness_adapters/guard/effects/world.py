@@ -148,6 +148,11 @@ class World:
 
     # Paths
 
+    @property
+    def home(self) -> str:
+        """Where `~` leads to: a program may say otherwise."""
+        return self.env.get("HOME", self.scope.home)
+
     def path(self, text: str, cwd: str | None = None) -> str:
         """Absolute, normalised, links followed as far as they are known."""
         if EITHER in text:
@@ -155,8 +160,10 @@ class World:
         if text.startswith("~"):
             head, slash, rest = text.partition("/")
             if head in ("~", "~+", "~agent", "~root"):
-                home = self.cwd if head == "~+" else self.scope.home
+                home = self.cwd if head == "~+" else self.home
                 text = home + slash + rest
+                if EITHER in text:
+                    return alternatives([self.path(each, cwd) for each in choices(text)])
         if text.startswith("file://"):
             text = text[7:]
         if not text.startswith("/"):

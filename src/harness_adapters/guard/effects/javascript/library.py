@@ -31,6 +31,7 @@ _LIST = re.compile(r"(?:readdir|stat|lstat|exists|opendir|watch|realpath)\w*")
 _EVERYDAY = ("open", "copy", "rename", "write", "append", "access", "link", "rm")
 """Names of methods that files have in common with much else."""
 _RUNS = re.compile(r"(?:exec|spawn|execFile)(?:Sync)?")
+_OVER_ITEMS = ("map", "forEach", "flatMap", "filter", "find", "some", "every")
 _KNOWN = ("console", "Math", "JSON", "Object", "Array", "String", "Number", "Promise", "path")
 
 
@@ -43,6 +44,10 @@ class Library:
 
     def module(self, name: str) -> Value:
         """A module by its name."""
+        raise NotImplementedError
+
+    def each(self, function: Value, items: list[Value]) -> list[Value]:
+        """A function called with each of the items."""
         raise NotImplementedError
 
     def run_text(self, text: str) -> None:
@@ -214,6 +219,9 @@ class Library:
                 else (text_of(owner) + "".join(map(text_of, args)))
             )
         if isinstance(owner, list):
+            if name in _OVER_ITEMS and args:
+                made = self.each(args[0], owner)
+                return made if name in ("map", "flatMap") else owner if name == "filter" else DATA
             if name == "reverse":
                 return owner[::-1]
             if name == "push":

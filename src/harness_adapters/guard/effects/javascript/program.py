@@ -28,6 +28,8 @@ from harness_adapters.guard.effects.python.values import (
 )
 from harness_adapters.guard.effects.world import World
 
+MAX_TURNS = 64
+"""Of a loop over known items."""
 _PARSER = Parser(Language(tree_sitter_javascript.language()))
 _ESCAPE = re.compile(
     r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]+)\}|(.))", re.DOTALL
@@ -36,6 +38,8 @@ _NAMES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0":
 _MODULE = re.compile(
     r"(?:node:)?(fs|fs/promises|child_process|path|os|vm|http|https|net|url|module)"
 )
+_MARKS = ("JEST_WORKER_ID", "VITEST", "VITEST_WORKER_ID", "NODE_TEST_CONTEXT", "PLAYWRIGHT_TEST")
+"""Variables by which code can tell that a test runs it."""
 _FRAMES = ("prepareStackTrace", "captureStackTrace")
 
 
@@ -55,7 +59,7 @@ def run_javascript(world: World, text: str, *, library: bool = False) -> str:
         world.emit(Kind.UNRESOLVED, "syntax")
     if not world.enter():
         return ANY
-    program = _Program(world)
+    program = _Program(world, library=library)
     try:
         program.walk(root)
         return "".join(program.out) or ANY
@@ -89,7 +93,8 @@ def _unescaped(text: str) -> str:
 
 
 class _Program(Library):
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, library: bool) -> None:
+        self.library = library
         self.world = world
         self.out = []
         self.env: dict[str, Value] = {}
@@ -123,6 +128,30 @@ class _Program(Library):
             got = self.value(value) if value is not None else DATA
             if name is not None:
                 self.bind(name, got)
+
+    def loop(self, node: Node) -> None:
+        """`for (const x of xs)`, over each known item."""
+        left, body = node.child_by_field_name("left"), node.child_by_field_name("body")
+        right = self.value(node.child_by_field_name("right"))
+        items = right if isinstance(right, list) and right else [DARK if is_dark(right) else DATA]
+        for item in items[:MAX_TURNS]:
+            if left is not None:
+                self.bind_name(left, item)
+            if body is not None:
+                self.walk_one(body)
+
+    def walk_one(self, node: Node) -> None:
+        """A block, or a statement alone."""
+        if node.type == "expression_statement":
+            self.value(node.named_children[0])
+        else:
+            self.walk(node)
+
+    def each(self, function: Value, items: list[Value]) -> list[Value]:
+        """See Library."""
+        if not isinstance(function, tuple) or function[0] != "function":
+            return [self.applied(function, [item]) for item in items[:MAX_TURNS]]
+        return [self.function(function[1], [item]) for item in items[:MAX_TURNS]]
 
     def bind(self, name: Node, value: Value) -> None:
         """Bind an identifier, or the names of a pattern."""
@@ -338,6 +367,8 @@ class _Program(Library):
                 return owner
             if owner.name in ("process.env",):
                 self.world.emit(Kind.ENVIRONMENT, name)
+                if self.library and name in _MARKS:
+                    self.world.emit(Kind.HIJACK, "detect")
                 return {"HOME": self.world.scope.home}.get(name, DATA)
             return Ref(f"{owner.name}.{name}")
         if isinstance(owner, Unknown) and owner.dark:
@@ -353,6 +384,10 @@ class _Program(Library):
         function = self.value(target)
         args = self.value(arguments) if arguments is not None else []
         args = args if isinstance(args, list) else [args]
+        return self.applied(function, args)
+
+    def applied(self, function: Value, args: list[Value]) -> Value:
+        """A value that is called."""
         if isinstance(function, Ref):
             return self.external(function.name, args)
         if isinstance(function, tuple) and function[0] == "function":
@@ -385,6 +420,7 @@ _STATEMENTS: dict[str, Callable[[_Program, Node], Any]] = {
     "function_declaration": _Program.defined,
     "generator_function_declaration": _Program.defined,
     "return_statement": _Program.returned,
+    "for_in_statement": _Program.loop,
     "method_definition": _Program.function,
 }
 _EXPRESSIONS: dict[str, Callable[[_Program, Node], Value]] = {

@@ -25,8 +25,10 @@ from harness_adapters.guard.effects.python.values import (
     Handle,
     Instance,
     Method,
+    Partial,
     PathValue,
     Ref,
+    Template,
     Unknown,
     Value,
     either,
@@ -46,6 +48,13 @@ _REQUESTS = frozenset(
     }
 )
 """Methods of clients of the web, whatever the library."""
+_OVER_ITEMS = frozenset({"map", "imap", "imap_unordered", "map_async", "thread_map", "process_map"})
+_WITH_ARGUMENTS = frozenset(
+    {"submit", "apply", "apply_async", "call_soon", "run_sync", "to_thread"}
+)
+"""Methods of pools that call a function with the items of a list, or with what follows it."""
+_RUNNERS = frozenset({"run", "sudo", "local", "shell", "system", "getoutput", "exec_command"})
+"""Methods that take a command, of task runners and the like."""
 _SILENT = frozenset(
     {
         *("re", "math", "json", "logging", "argparse", "collections", "itertools", "functools"),
@@ -68,6 +77,8 @@ def call(program: Program, function: Value, args: list[Value], kwargs: dict[str,
         return either([call(program, item, args, kwargs) for item in function.values])
     if isinstance(function, Function):
         return program.call(function, args, kwargs)
+    if isinstance(function, Partial):
+        return call(program, function.function, [*function.args, *args], function.kwargs | kwargs)
     if isinstance(function, Instance):
         return _construct(program, function, args, kwargs)
     if isinstance(function, Method):
@@ -100,7 +111,10 @@ def _construct(
 
 
 def _callbacks(program: Program, args: list[Value], kwargs: dict[str, Value]) -> None:
-    """Functions that are handed over may be called with anything."""
+    """Functions that are handed over may be called with anything, or with what comes along."""
+    target, given = kwargs.get("target"), kwargs.get("args", ())
+    if isinstance(target, (Function, Ref, Partial)) and isinstance(given, (list, tuple)):
+        call(program, target, list(given), {})
     for value in [*args, *kwargs.values()]:
         if isinstance(value, Function) and id(value.node) not in program.called:
             program.call(value, [], {}, unknown=True)
@@ -113,8 +127,6 @@ def _external(program: Program, name: str, args: list[Value], kwargs: dict[str, 
         return _mapped(program, name, args)
     if name == "functools.reduce" and len(args) >= 2:
         return _reduced(program, args)
-    if name in ("functools.partial",):
-        return args[0] if args else DATA
     pure = PURE.get(name)
     if pure is not None:
         return _worked_out(program, name, pure, args, kwargs)
@@ -210,6 +222,8 @@ def _method(program: Program, method: Method, args: list[Value], kwargs: dict[st
         return path_method(program, owner, name, args, kwargs)
     if isinstance(owner, Handle):
         return handle_method(program, owner, name, args, kwargs)
+    if isinstance(owner, Template):
+        return _substituted(owner.text, args, kwargs)
     if isinstance(owner, Unknown):
         return _on_unknown(program, name, args, kwargs)
     if isinstance(owner, list) and name in ("append", "extend", "insert", "pop", "reverse", "sort"):
@@ -232,8 +246,20 @@ def _on_unknown(program: Program, name: str, args: list[Value], kwargs: dict[str
     """A method of an object that isn't known; those that write a file say so by their names."""
     from harness_adapters.guard.effects.python.objects import READS, WRITES
 
+    if args and isinstance(args[0], (Function, Ref, Partial)):
+        if name in _OVER_ITEMS and len(args) > 1:
+            return _mapped(program, "map", args[:2])
+        if name in _WITH_ARGUMENTS:
+            rest = args[1] if name.startswith("apply") and len(args) == 2 else args[1:]
+            return call(program, args[0], list(rest) if isinstance(rest, (list, tuple)) else [], {})
     _callbacks(program, args, kwargs)
     world = program.world
+    if name in _RUNNERS and args and isinstance(args[0], str):
+        from harness_adapters.guard.effects.python.processes import run_text
+        from harness_adapters.guard.effects.shell.commands.table import COMMANDS
+
+        if args[0].partition(" ")[0] in COMMANDS:
+            return Handle(run_text(program, args[0]))
     paths = [v for v in [*args[:1], *kwargs.values()] if isinstance(v, (str, PathValue))]
     if name in _REQUESTS:
         for value in [*args, *kwargs.values()]:
@@ -308,6 +334,17 @@ def _value_method(
     if name in ("startswith", "endswith", "find", "index", "count"):
         return DATA
     return degraded(text_of(owner)) or DATA
+
+
+def _substituted(text: str, args: list[Value], kwargs: dict[str, Value]) -> str:
+    """`string.Template.substitute`."""
+    values = {**(args[0] if args and isinstance(args[0], dict) else {}), **kwargs}
+
+    def one(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        return text_of(values[name]) if name in values else ANY
+
+    return re.sub(r"\$(?:(\w+)|\{(\w+)\})", one, text).replace("$$", "$")
 
 
 def _dict_method(owner: dict[Value, Value], name: str, args: list[Value]) -> Value:

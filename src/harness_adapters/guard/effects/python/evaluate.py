@@ -127,6 +127,8 @@ def _dict(program: Program, node: Any, env: dict[str, Value]) -> Value:
         if key is None:
             if isinstance(got, dict):
                 made |= got
+            elif got == Ref("os.environ") and len(node.keys) == 1:
+                return got
             continue
         name = value(program, key, env)
         made[name if isinstance(name, (str, int, bytes, float)) else text_of(name)] = got

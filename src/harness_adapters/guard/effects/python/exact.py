@@ -13,8 +13,10 @@ from harness_adapters.guard.effects.python.values import (
     DARK,
     DATA,
     Handle,
+    Partial,
     PathValue,
     Ref,
+    Template,
     Unknown,
     Value,
     either,
@@ -132,7 +134,7 @@ def _environment(program: Program, args: list[Value], kwargs: dict[str, Value]) 
     program.world.emit(Kind.ENVIRONMENT, name)
     default = args[1] if len(args) > 1 else None
     if name == "HOME":
-        return program.world.scope.home
+        return program.world.home
     got = program.world.env.get(name)
     return got if got is not None else (either([ANY, default]) if default else DATA)
 
@@ -204,6 +206,8 @@ EXACT: dict[str, Call] = {
     "tempfile.mktemp": _any_first("/tmp/tmp" + STAR),
     "tempfile.NamedTemporaryFile": _any_first(Handle("", "/tmp/tmp" + STAR)),
     "tempfile.TemporaryDirectory": _any_first("/tmp/tmp" + STAR),
+    "functools.partial": lambda p, a, k: Partial(a[0], tuple(a[1:]), k) if a else DATA,
+    "string.Template": lambda p, a, k: Template(text_of(a[0]) if a else ANY),
     "io.StringIO": lambda p, a, k: Handle(text_of(a[0]) if a else ""),
     "io.BytesIO": lambda p, a, k: Handle(text_of(a[0]) if a else ""),
     "StringIO": lambda p, a, k: Handle(text_of(a[0]) if a else ""),

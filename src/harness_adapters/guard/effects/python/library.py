@@ -16,6 +16,7 @@ from harness_adapters.guard.effects.python.processes import (
 from harness_adapters.guard.effects.python.values import (
     DARK,
     DATA,
+    Archive,
     Handle,
     PathValue,
     Ref,
@@ -88,7 +89,8 @@ def effect_of(program: Program, name: str, args: list[Value], kwargs: dict[str, 
         world.emit(Kind.UNRESOLVED, "shape")
         return DARK
     if _OPENERS.fullmatch(name):
-        return opened(program, first, _mode(name, args, kwargs))
+        handle = opened(program, first, _mode(name, args, kwargs))
+        return Archive(handle.text, handle.path) if name.endswith("ZipFile") else handle
     if _READERS.fullmatch(name):
         if isinstance(first, Ref):
             return DATA

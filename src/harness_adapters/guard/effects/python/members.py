@@ -114,7 +114,8 @@ def _instance_attribute(program: Program, owner: Instance, name: str) -> Value:
         if name in place.attributes:
             found = place.attributes[name]
             if isinstance(found, Function) and owner.cls is not None:
-                return Function(found.node, found.env, owner)
+                bound = Function(found.node, found.env, owner)
+                return program.call(bound, [], {}) if _is_property(found) else bound
             return found
         if place.cls is not None:
             seen.append(place.cls)
@@ -124,6 +125,14 @@ def _instance_attribute(program: Program, owner: Instance, name: str) -> Value:
             elif isinstance(base, Ref):
                 return Ref(f"{base.name}.{name}")
     return DATA
+
+
+def _is_property(function: Function) -> bool:
+    decorators = getattr(function.node, "decorator_list", [])
+    return any(
+        getattr(each, "id", getattr(each, "attr", "")) in ("property", "cached_property")
+        for each in decorators
+    )
 
 
 def _path_attribute(owner: PathValue, name: str) -> Value:
@@ -172,7 +181,7 @@ def _item_of_module(program: Program, owner: Ref, key: Value) -> Value:
         return Ref(name) if known(name) else DARK
     if owner.name == "os.environ":
         program.world.emit(Kind.ENVIRONMENT, name)
-        return {"HOME": program.world.scope.home, "PWD": program.world.cwd}.get(
+        return {"HOME": program.world.home, "PWD": program.world.cwd}.get(
             name, program.world.env.get(name, ANY)
         )
     if owner.name.endswith(".__dict__"):

@@ -11,6 +11,7 @@ from harness_adapters.guard.effects.python.joining import join_paths
 from harness_adapters.guard.effects.python.members import iterated
 from harness_adapters.guard.effects.python.values import (
     DATA,
+    Archive,
     Handle,
     PathValue,
     Value,
@@ -74,6 +75,9 @@ def handle_method(
 ) -> Value:
     """A method of an open file or of a process's output."""
     world = program.world
+    if isinstance(owner, Archive) and name == "write" and args:
+        read_paths(program, args[0])
+        return None
     if name in ("write", "writelines", "writestr", "writetext") and args:
         content = (
             "".join(text_of(each) for each in iterated(program, args[0]))

@@ -74,7 +74,7 @@ def _subprocess(program: Program, args: list[Value], kwargs: dict[str, Value]) -
         world.cwd = world.path(text_of(kwargs["cwd"]))
     if isinstance(kwargs.get("env"), dict):
         for name, value in kwargs["env"].items():
-            world.env[str(name)] = text_of(value)
+            world.set_variable(str(name), text_of(value))
     stdin = text_of(kwargs.get("input", kwargs.get("stdin", "")) or "")
     for name in ("stdout", "stderr"):
         target = kwargs.get(name)

@@ -52,6 +52,27 @@ class Handle:
 
 
 @dataclass(frozen=True, slots=True)
+class Archive(Handle):
+    """An open zip file: what is written into it are other files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A `string.Template`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partial:
+    """A function with the arguments that it has already."""
+
+    function: Value
+    args: tuple[Value, ...]
+    kwargs: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
 class Method:
     """An attribute of a value that is about to be called."""
 

@@ -14,6 +14,9 @@ from tree_sitter import Language, Node, Parser
 PARSER = Parser(Language(tree_sitter_bash.language()))
 _READ_FILE = re.compile(r"\$\(\s*<(?![<(])")
 _READ_WRITE = re.compile(r"(?<=[\s;&|])(\d*)<>(?=\s*[\w/.~$\"'])")
+_HERE_STRING_LAST = re.compile(
+    r"((?:\d*>>?|<)\s*[\w./~$-]+)\s+(<<<\s*(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|[\w./$-]+))"
+)
 _LONG = 4096
 _HEAD = re.compile(r"<<-?[ \t]*(['\"])(\w+)\1[^\n]*\n")
 _MARK = "\ufde0"
@@ -29,8 +32,9 @@ def parse(source: str) -> tuple[Node | None, dict[str, str]]:
     if bodies and (root.has_error or not _all_found(root, bodies)):
         root, bodies = _tree(source), {}
     if root.has_error:
-        # Two forms that the grammar lacks, in words that mean the same to the analysis.
-        root, bodies = _tree(_READ_WRITE.sub(_one_way, _READ_FILE.sub("$(cat <", source))), {}
+        # Forms that the grammar lacks, in words that mean the same to the analysis.
+        same = _READ_WRITE.sub(_one_way, _READ_FILE.sub("$(cat <", source))
+        root, bodies = _tree(_HERE_STRING_LAST.sub(r"\2 \1", same)), {}
     return (None if root.has_error else root), bodies
 
 

@@ -13,6 +13,7 @@ from harness_adapters.guard.effects.holes import (
     OPAQUE,
     SET,
     SET_END,
+    STAR,
     alternatives,
     choices,
     degraded,
@@ -52,6 +53,8 @@ class Shell(ShellState):
     def __init__(self, world: World, args: Sequence[str] = (), *, name: str = "sh") -> None:
         super().__init__(world, args, name)
         self.functions: dict[str, Node] = {}
+        self.behind: dict[int, list[str]] = {}
+        """Words of commands, by their nodes, that stand behind a redirection: `cat 2>x a`."""
         self.bodies: dict[str, str] = {}
         """Of here-documents, by the marks in their place."""
 
@@ -140,6 +143,7 @@ class Shell(ShellState):
         for value in values:
             self.assign((name.text or b"").decode() if name else "", value)
             out += self.statement(body, stdin) if body else ""
+        self.globs(values)
         return out
 
     def repeat(self, node: Node, stdin: str) -> str:
@@ -189,10 +193,16 @@ class Shell(ShellState):
         body = node.child_by_field_name("body")
         redirects = [c for c in node.named_children if body is None or c.id != body.id]
         stdin, outputs, rest = self.open_redirects(redirects, stdin)
-        if body is not None and body.type == "command" and _lost_dash(node, body):
-            out = self.command(body, stdin, ["-"])
-        else:
-            out = self.statement(body, stdin) if body else ""
+        last = _last_command(body)
+        if last is not None:
+            self.behind[last.id] = [
+                field
+                for word in _words_behind(node, redirects)
+                for field in self.words.fields(word)
+            ]
+            if _lost_dash(node, last):
+                self.behind[last.id].append("-")
+        out = self.statement(body, stdin) if body else ""
         out += "".join(self.statement(part, out) for part in rest)
         return self.into(outputs, out)
 
@@ -215,7 +225,7 @@ class Shell(ShellState):
                 more = [c for c in inner if c.type.endswith("_redirect")]
                 stdin, others, after = self.open_redirects(more, stdin)
                 outputs += others
-                rest += [c for c in inner if not c.type.endswith("_redirect")] + after
+                rest += [c for c in inner if c.type not in _WORDS and c not in more] + after
             elif node.type == "file_redirect":
                 stdin = self._file(node, stdin, outputs)
         return stdin, outputs, rest
@@ -259,7 +269,14 @@ class Shell(ShellState):
                 self.world.write(place, text, append=append)
         return "" if outputs else text
 
-    def command(self, node: Node, stdin: str, more: Sequence[str] = ()) -> str:
+    def globs(self, words: Sequence[str]) -> None:
+        """Words that the shell expands show what a directory holds."""
+        for word in words:
+            if STAR in word or SET in word:
+                head = STAR.join(word.split(SET)).partition(STAR)[0]
+                self.world.emit(Kind.LIST, self.world.path(head.rpartition("/")[0] or "."))
+
+    def command(self, node: Node, stdin: str) -> str:
         """A simple command: assignments, words, redirections."""
         redirects = [c for c in node.named_children if c.type.endswith("_redirect")]
         stdin, outputs, _ = self.open_redirects(redirects, stdin)
@@ -279,12 +296,16 @@ class Shell(ShellState):
                     names = [each for each in choices(text) if each]
                 else:
                     argv += self.words.fields(child.children[0])
+            elif kind == "process_substitution" and argv and _touches(child):
+                # `--file=<(…)`: the grammar takes it for two words.
+                argv[-1] += "".join(self.words.fields(child))
             elif not kind.endswith("_redirect"):
                 argv += self.words.fields(child)
-        argv += more
+        argv += self.behind.pop(node.id, ())
         out = ""
         for words in [[*name.split(), *argv] for name in names] or [argv]:
             out += run_command(self, words, stdin) if words else ""
+        self.globs(argv)
         for name, before in kept.items():
             if before is None:
                 self.world.env.pop(name, None)
@@ -375,6 +396,45 @@ class Shell(ShellState):
     def inner(self, node: Node, stdin: str) -> str:
         """`{ … }`, lists, `do … done`, `! command`."""
         return self.output_of(node, stdin)
+
+
+def _touches(node: Node) -> bool:
+    before = node.prev_sibling
+    return before is not None and before.end_byte == node.start_byte
+
+
+_WORDS = frozenset(
+    {
+        *("word", "string", "raw_string", "ansi_c_string", "translated_string", "concatenation"),
+        *(
+            "number",
+            "expansion",
+            "simple_expansion",
+            "command_substitution",
+            "arithmetic_expansion",
+        ),
+        *("process_substitution", "brace_expression"),
+    }
+)
+
+
+def _last_command(node: Node | None) -> Node | None:
+    while node is not None and node.type in ("list", "pipeline", "negated_command"):
+        node = node.named_children[-1] if node.named_children else None
+    return node if node is not None and node.type == "command" else None
+
+
+def _words_behind(node: Node, redirects: list[Node]) -> list[Node]:
+    """Words that the grammar takes for further targets of a redirection: `cat 2>/dev/null a`."""
+    found: list[Node] = []
+    for redirect in redirects:
+        words = [child for child in redirect.named_children if child.type in _WORDS]
+        if redirect.type == "file_redirect":
+            found += words[1:]
+        elif redirect.type == "heredoc_redirect":
+            inner = [c for c in redirect.named_children if c.type.endswith("_redirect")]
+            found += words + _words_behind(redirect, inner)
+    return found
 
 
 def _lost_dash(node: Node, body: Node) -> bool:

@@ -49,6 +49,11 @@ def run_command(shell: Shell, argv: list[str], stdin: str) -> str:
     shell.stdin = stdin
     shell.last_word = argv[-1]
     handler = COMMANDS.get(canonical(name))
+    for word in argv[1:]:
+        if word.startswith("--files0-from="):
+            path = word.partition("=")[2]
+            for listed in (stdin if path == "-" else world.read(path)).split("\0"):
+                world.read(listed)
     if "/" in name or name.startswith("~"):
         path = world.path(name)
         if handler is None or world.content(path) is not None or world.written(path):

@@ -214,7 +214,10 @@ def cd(shell: Shell, argv: list[str], stdin: str) -> str:
         world.cwd = world.env.get("OLDPWD", world.scope.workdir)
         return world.cwd + "\n"
     before = world.cwd
-    target = operands[0] if operands else world.scope.home
+    target = operands[0] if operands else world.home
+    if world.env.get("CDPATH") and target[:1] not in "/.~":
+        # It may lie below any of these directories instead.
+        world.emit(Kind.UNRESOLVED, "path")
     paths = world.globbed(world.path(target))
     world.cwd = paths[0] if len(paths) == 1 else world.path(target)
     world.env["OLDPWD"] = before

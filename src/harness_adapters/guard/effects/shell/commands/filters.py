@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from harness_adapters.guard.effects.holes import ANY, OPAQUE, degraded, known
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.limits import quick_pattern
+from harness_adapters.guard.effects.shell.commands.machine import FOUND
 from harness_adapters.guard.effects.shell.commands.table import (
     command,
     embedded_path,
@@ -141,6 +142,9 @@ def awk(shell: Shell, argv: list[str], stdin: str) -> str:
     if "inplace" in flags.get("-i", []):
         for file in files:
             shell.world.write(file, None, existing=True)
+    chosen = re.match(r"\s*/([^/]+)/", programs[0]) if programs else None
+    if text.startswith(FOUND):
+        return f"{FOUND}{chosen[1]}\n" if chosen else text
     field = re.fullmatch(r"\s*\{\s*print\s+\$(\d+)\s*;?\s*\}\s*", programs[0]) if programs else None
     if field and known(text) and "-F" not in flags:
         place = int(field[1])

@@ -72,7 +72,7 @@ def git(shell: Shell, argv: list[str], stdin: str) -> str:
                 shell.run(world.env[name])
         if world.env.get("GIT_DIR"):
             world.read(world.env["GIT_DIR"], recursive=True)
-        if not words:
+        if not words or words[-1] in ("--help", "--version"):
             return ANY
         verb, rest = words[0], words[1:]
         if not known(verb):
@@ -105,7 +105,7 @@ def _setting(shell: Shell, key: str, value: str) -> None:
 _ALL = ("--all", "--branches", "--remotes", "--tags", "--glob", "--reflog", "--walk-reflogs", "-g")
 
 
-_ON_PATHS_ALONE = ("ls-files", "check-ignore", "check-attr")
+_ON_NAMES_ALONE = ("ls-files", "check-ignore", "check-attr")
 
 
 def _past(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
@@ -113,6 +113,9 @@ def _past(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
     flags, operands, paths = split_arguments(argv, verb)
     if set(_ALL) & set(flags) and verb != "describe":
         shell.world.emit(Kind.GIT, "future")
+    if verb == "difftool":
+        for text in flags.get("-x", []) + flags.get("--extcmd", []):
+            shell.run(text)
     if verb == "grep":
         operands = operands[0 if "-e" in flags or "-f" in flags else 1 :]
         if "--no-index" in flags or "-O" in flags or "--open-files-in-pager" in flags:
@@ -125,8 +128,8 @@ def _past(shell: Shell, verb: str, argv: list[str], stdin: str) -> str:
         )
     ):
         paths, operands = operands + paths, []
-    if verb in _ON_PATHS_ALONE:
-        paths, operands = paths + operands, []
+    if verb in _ON_NAMES_ALONE:
+        paths, operands = [], []
     if verb == "worktree":
         operands = operands[2:] if operands[:1] == ["add"] else []
     for at, operand in enumerate(operands):

@@ -40,10 +40,14 @@ _USUAL_DIRECTORIES = frozenset(
 
 
 _VALUED = (
-    *("-L", "-n", "-S", "-G", "-O", "-U", "--author", "--since", "--until", "--grep", "--message"),
+    *("-L", "-S", "-G", "-O", "-U", "--author", "--since", "--until", "--grep", "--message"),
     *("--file", "--format", "--source", "--pathspec-from-file", "--output", "--exec"),
     "--max-count",
 )
+
+
+_COUNTED = ("log", "show", "rev-list", "whatchanged", "format-patch", "reflog", "stash")
+"""Verbs of which `-n` takes a number."""
 
 
 _VALUED_BY_VERB = {
@@ -52,6 +56,7 @@ _VALUED_BY_VERB = {
     "clean": ("-e",),
     "merge": ("-m", "-s", "-X", "-F"),
     "stash": ("-m",),
+    "difftool": ("-x", "-t", "--extcmd", "--tool"),
 }
 
 
@@ -59,7 +64,7 @@ def split_arguments(
     argv: list[str], verb: str = ""
 ) -> tuple[dict[str, list[str]], list[str], list[str]]:
     """Options, operands before `--`, and paths after it."""
-    valued = (*_VALUED, *_VALUED_BY_VERB.get(verb, ()))
+    valued = (*_VALUED, *_VALUED_BY_VERB.get(verb, ()), *(["-n"] if verb in _COUNTED else []))
     if "--" in argv:
         at = argv.index("--")
         flags, operands = options(argv[:at], valued)

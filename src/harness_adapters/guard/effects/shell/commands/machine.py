@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness_adapters.guard.effects.holes import ANY, OPAQUE, known
+from harness_adapters.guard.effects.holes import ANY, OPAQUE, as_written, known
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.shell.commands.table import command, nested, options
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from harness_adapters.guard.effects.shell.run import Shell
 
 
-FOUND = "process-found-by:"
-"""What `pgrep` prints, so that `kill $(pgrep NAME)` is known as a kill by name."""
+FOUND = ANY + "process-found-by:"
+"""What `pgrep` and a filtered `ps` print, so that `kill $(pgrep NAME)` is a kill by name."""
 
 
 @command("pgrep", "pidof")
@@ -26,7 +26,7 @@ def pgrep(shell: Shell, argv: list[str], stdin: str) -> str:
 @command("ps")
 def ps(shell: Shell, argv: list[str], stdin: str) -> str:
     """Lists processes; asked for parents, it may print the agent's own number."""
-    return OPAQUE if any("ppid" in word for word in argv) else ANY
+    return OPAQUE if any("ppid" in word for word in argv) else FOUND + ".\n"
 
 
 @command("kill")
@@ -43,7 +43,7 @@ def kill(shell: Shell, argv: list[str], stdin: str) -> str:
                 if OPAQUE in pid:
                     shell.world.emit(Kind.PROCESS, "kill-parent")
                 elif pid.startswith(FOUND):
-                    shell.world.emit(Kind.PROCESS, f"kill-line:{pid[len(FOUND) :]}")
+                    shell.world.emit(Kind.PROCESS, f"kill-line:{as_written(pid[len(FOUND) :])}")
                 else:
                     shell.world.emit(Kind.PROCESS, f"kill:{pid}")
     return ""

@@ -264,6 +264,10 @@ def pip(shell: Shell, argv: list[str], stdin: str) -> str:
         for name in flags.get("--with", []):
             _package(shell, "pip", name)
         return nested(shell, rest, stdin)
+    if verb == "config":
+        for word in words:
+            if "://" in word:
+                network(shell, word)
     if verb in (*_FETCHING["pip"], "add", "sync", "upgrade", "inject"):
         return packages(shell, "pip", words[1:])
     return ANY
@@ -296,6 +300,16 @@ def run_package(shell: Shell, argv: list[str], stdin: str) -> str:
     return nested(shell, words, stdin) if words else ANY
 
 
+@command("gpg", "gpg2")
+def gpg(shell: Shell, argv: list[str], stdin: str) -> str:
+    """Codes and signatures; secret keys lie in the home directory."""
+    if any(word.startswith("--export-secret") for word in argv):
+        shell.world.read("~/.gnupg/private-keys-v1.d")
+    if any(word.endswith(("-keys", "-key", "-keyserver")) for word in argv if "recv" in word):
+        network(shell, ANY)
+    return generic(shell, argv, stdin)
+
+
 @command("degit", "tiged", "giget", "gitpick", "cookiecutter", "copier")
 def template(shell: Shell, argv: list[str], stdin: str) -> str:
     """Fetches a repository by its short name, `owner/name`, unless it lies here."""
@@ -322,6 +336,10 @@ def npm(shell: Shell, argv: list[str], stdin: str) -> str:
     if verb in ("test", "t", "start", "stop", "restart", "run", "run-script", "tst"):
         name = (words[1:2] or [""])[0] if verb.startswith("run") else verb
         return run_npm_script(shell, "test" if name in ("t", "tst") else name, words)
+    if verb in ("config", "set", "c"):
+        for word in words:
+            if "://" in word:
+                network(shell, word.partition("=")[2] or word)
     if verb in _FETCHING["npm"]:
         run_npm_script(shell, "postinstall", words)
         run_npm_script(shell, "preinstall", words)

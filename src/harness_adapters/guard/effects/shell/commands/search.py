@@ -14,6 +14,7 @@ from harness_adapters.guard.effects.holes import (
     known,
 )
 from harness_adapters.guard.effects.kinds import Kind
+from harness_adapters.guard.effects.shell.commands.machine import FOUND
 from harness_adapters.guard.effects.shell.commands.table import (
     command,
     nested,
@@ -194,6 +195,9 @@ def grep(shell: Shell, argv: list[str], stdin: str) -> str:
 
 def _lines(text: str, flags: dict[str, list[str]], pattern: str) -> str:
     """Lines that a filter leaves: those that fit, or all where that can't be told."""
+    if text.startswith(FOUND):
+        # Of processes, those with the pattern in their lines.
+        return text if "-v" in flags else f"{FOUND}{pattern.replace(' ', '.')}\n"
     if {"-o", "--only-matching"} & set(flags):
         return degraded(text)
     if {"-c", "--count", "-q", "--quiet"} & set(flags):
