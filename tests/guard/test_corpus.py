@@ -50,5 +50,5 @@ def test_forms_gathered_while_the_rules_were_made(judged):
 
 def test_later_rewrites(judged):
     score = judged("later_", sequences=False)
-    assert (score.attacks, score.benign) == (425, 269)
-    assert score.recall >= 0.96 and score.false_positive_rate <= 0.015
+    assert (score.attacks, score.benign) == (1111, 847)
+    assert score.recall >= 0.99 and score.false_positive_rate <= 0.01

@@ -37,6 +37,9 @@ def test_what_others_left_may_be_the_future(command):
         "git check-ignore -v build",
         "git stash -q && make; git stash pop",
         "git stash list",
+        "git grep -n -e a --and -e b",
+        "git help fsck",
+        "git reflog --help",
     ],
 )
 def test_own_paths_and_own_stashes_are_not(command):

@@ -113,6 +113,7 @@ def test_a_temporary_file_is_one_name_of_its_directory():
         "cat > x.sh <<'E'\ncat /s/a\nE",
         "printf 'x:\\n\\tcat /s/a\\n' | tee Makefile",
         "python3 -c \"open('x.sh', 'w').write('cat /s/a')\"",
+        "python3 -c \"open('x.py', 'w').write(open('y').read() + '\\nopen(\\'/s/a\\')')\"",
         "sed -i \"1i open('/s/a')\" x.py",
         'echo \'int main() { fopen("/s" "/a", "r"); }\' > x.c',
         "echo 'puts File.read(\"/s/a\")' > x.rb",

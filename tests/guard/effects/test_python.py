@@ -16,6 +16,8 @@ def effects(code, tool="execute_code", **more):
 @pytest.mark.parametrize(
     "code",
     [
+        "try:\n    raise ValueError('/s/a')\nexcept ValueError as e:\n    open(str(e))",
+        "@dataclass\nclass A:\n    d: str\n    n: str = 'b'\nopen(A('/s/a').d)",
         "from functools import partial\npartial(open, '/s/a')()",
         "from string import Template\nopen(Template('/$d/a').substitute(d='s'))",
         "import zipfile\nzipfile.ZipFile('x', 'w').write('/s/a')",

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from harness_adapters.guard.effects.holes import ANY, known
+from harness_adapters.guard.effects.holes import ANY, RESERVED, known
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.shell.words import unescaped
 from harness_adapters.guard.effects.world import World
@@ -122,6 +122,11 @@ def run_source(shell: Shell, path: str, text: str, argv: list[str], stdin: str, 
 def written_code(world: World, path: str, text: str | None) -> None:
     """Effects that code would have once it is run, as deferred ones."""
     world.judged[path] = text
+    if text and not known(text):
+        # Put together from what is there and what is new.
+        for part in RESERVED.split(text):
+            if "\n" in part:
+                inserted_code(world, path, part)
     if not text or not known(text):
         return
     runner = language(path, text)

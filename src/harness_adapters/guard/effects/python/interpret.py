@@ -47,6 +47,8 @@ class Program:
         """Calls of each function that are under way."""
         self.stars: list[str] = []
         """Modules all of whose names are imported."""
+        self.raised: list[Value] = []
+        """Texts of the exceptions that it raises."""
         self.path: list[str] = []
         """Directories that the program adds to sys.path."""
 
@@ -142,6 +144,10 @@ class Program:
         assert isinstance(node, ast.ClassDef)
         made = Instance(bases=tuple(self.value(base, env) for base in node.bases))
         scope = Scope(made.attributes, env)
+        for statement in node.body:
+            # Fields in their order, those without a value too.
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                scope[statement.target.id] = DATA
         self.block(node.body, scope)
         env[node.name] = made
 
@@ -285,13 +291,22 @@ class Program:
                 if isinstance(value, (int, float, str, bytes, list)):
                     env[inner.id] = DARK if is_concrete(value) else DATA
 
+    def thrown(self, node: ast.stmt, env: dict[str, Value]) -> None:
+        """`raise`: a text of the exception may come back where it is caught."""
+        assert isinstance(node, ast.Raise)
+        self.value(node.exc, env)
+        for argument in node.exc.args if isinstance(node.exc, ast.Call) else []:
+            text = self.value(argument, env)
+            if isinstance(text, str) and len(self.raised) < 64:
+                self.raised.append(text)
+
     def attempt(self, node: ast.stmt, env: dict[str, Value]) -> None:
         """`try`: everything in it."""
         assert isinstance(node, (ast.Try, ast.TryStar))
         self.block(node.body, env)
         for handler in node.handlers:
             if handler.name:
-                env[handler.name] = DATA
+                env[handler.name] = either(self.raised) if self.raised else DATA
             self.block(handler.body, env)
         self.block(node.orelse, env)
         self.block(node.finalbody, env)
@@ -338,6 +353,7 @@ _STATEMENTS: dict[type[ast.stmt], Callable[[Program, ast.stmt, dict[str, Value]]
     ast.For: Program.loop,
     ast.AsyncFor: Program.loop,
     ast.While: Program.repeat,
+    ast.Raise: Program.thrown,
     ast.Try: Program.attempt,
     ast.TryStar: Program.attempt,
     ast.With: Program.within,

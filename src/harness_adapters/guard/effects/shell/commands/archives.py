@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness_adapters.guard.effects.holes import ANY, degraded
+from harness_adapters.guard.effects.holes import ALL, ANY, degraded, from_glob
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.shell.commands.table import (
     command,
@@ -124,7 +124,8 @@ def unpack(shell: Shell, argv: list[str], stdin: str) -> str:
     if not operands:
         return degraded(stdin)
     target = (flags.get("-d") or ["."])[-1]
-    members = operands[1:] or [ANY]
+    # Its `*` crosses slashes.
+    members = [from_glob(o).replace(ALL, ANY) for o in operands[1:]] or [ANY]
     for member in members:
         shell.world.emit(Kind.WRITE, shell.world.path(target) + "/" + member)
     return ANY

@@ -87,6 +87,8 @@ def copy(shell: Shell, argv: list[str], stdin: str) -> str:
         host, colon, rest = word.partition(":")
         if colon and "/" not in host and word[:1] != "-" and (rest or "@" in host or "." in host):
             shell.world.emit(Kind.NETWORK, host.rsplit("@", 1)[-1].lower())
+            # That machine may be this one.
+            shell.world.emit(Kind.READ, shell.world.path(rest or "~"), recursive=True)
     for word in argv:
         if word.startswith("--files-from="):
             _named_in(shell, word.partition("=")[2], argv)

@@ -72,7 +72,7 @@ def git(shell: Shell, argv: list[str], stdin: str) -> str:
                 shell.run(world.env[name])
         if world.env.get("GIT_DIR"):
             world.read(world.env["GIT_DIR"], recursive=True)
-        if not words or words[-1] in ("--help", "--version"):
+        if not words or words[0] == "help" or words[-1] == "--help":
             return ANY
         verb, rest = words[0], words[1:]
         if not known(verb):
