@@ -251,3 +251,20 @@ def test_however_a_path_is_dotted_it_is_the_path_that_it_is(path):
     wanted = posixpath.normpath("/s/" + path)
     wanted = "/" + wanted.lstrip("/")
     assert ("read", wanted) in effects(f"cat '/s/{path}'")
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "$(grep -n x a | head -1 | cut -d: -f1)",
+        "$(grep -n x a | awk -F: '{print $1}')",
+        "$((n + 5))",
+    ],
+)
+def test_a_number_of_a_line_is_no_code(number):
+    assert not {kind for kind, _ in effects(f'n=7; sed -n "{number},+3p" b')} - {
+        "read",
+        "environment",
+    }
+    assert ("unresolved", "code") in effects('sed -n "$(grep x a)p" b')
+    assert ("read", "/s/a") in effects(f'sed "{number}r /s/a" b')

@@ -20,6 +20,8 @@ ALL = "\ufdd6"
 """`*` of other programs, which takes a leading dot, too."""
 ONE = "\ufdd3"
 """`?` of a glob."""
+DIGITS = "\ufddd"
+"""A number that only the run knows: of a line, a count, the value of an arithmetic expression."""
 SET = "\ufdd4"
 """`[` of a glob; the set ends at SET_END."""
 SET_END = "\ufdd5"
@@ -113,6 +115,8 @@ def _segment(pattern: str) -> re.Pattern[str]:
             out.append(".*")
         elif char == ONE:
             out.append(".")
+        elif char == DIGITS:
+            out.append(r"-?\d+")
         elif char == SET:
             end = pattern.find(SET_END, index)
             body = pattern[index + 1 : end].replace("\\", "\\\\").replace("[", "\\[")

@@ -9,6 +9,7 @@ from tree_sitter import Node
 
 from harness_adapters.guard.effects.holes import (
     ANY,
+    DIGITS,
     OPAQUE,
 )
 from harness_adapters.guard.effects.kinds import Kind
@@ -97,20 +98,20 @@ class ShellState:
             world.leave()
 
     def arithmetic(self, text: str) -> str:
-        """See Values. Numbers below 10^12 only, anything else is ANY."""
+        """See Values. Numbers below 10^12 only, anything else is DIGITS."""
         body = text.strip()
         if body.startswith("$(("):
             body = body[3:-2]
         body = re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", lambda m: self.variable(m[1]) or "0", body)
         if not body or len(body) > 60 or "**" in body or "<<" in body:
-            return ANY
+            return DIGITS
         if not _ARITHMETIC.fullmatch(body):
-            return ANY
+            return DIGITS
         try:
             value = eval(compile(body.replace("/", "//"), "", "eval"), {"__builtins__": {}})
         except (SyntaxError, ValueError, ZeroDivisionError, TypeError, OverflowError):
-            return ANY
-        return str(int(value)) if abs(value) < 10**12 else ANY
+            return DIGITS
+        return str(int(value)) if abs(value) < 10**12 else DIGITS
 
     def text_of(self, source: str) -> str:
         """See Values."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from harness_adapters.guard.effects.holes import ANY, OPAQUE, degraded, known
+from harness_adapters.guard.effects.holes import ANY, DIGITS, OPAQUE, degraded, known
 from harness_adapters.guard.effects.kinds import Kind
 from harness_adapters.guard.effects.limits import quick_pattern
 from harness_adapters.guard.effects.shell.commands.machine import FOUND
@@ -40,7 +40,8 @@ def sed(shell: Shell, argv: list[str], stdin: str) -> str:
         scripts.append(shell.world.read(path))
     if not scripts:
         scripts, operands = operands[:1], operands[1:]
-    script = "\n".join(scripts)
+    # The number of a line selects it, whichever it is.
+    script = "\n".join(scripts).replace(DIGITS, "1")
     _sed_program(shell, script)
     in_place = any(f.startswith(("-i", "--in-place")) for f in flags)
     if not in_place:
@@ -146,6 +147,8 @@ def awk(shell: Shell, argv: list[str], stdin: str) -> str:
     if text.startswith(FOUND):
         return f"{FOUND}{chosen[1]}\n" if chosen else text
     field = re.fullmatch(r"\s*\{\s*print\s+\$(\d+)\s*;?\s*\}\s*", programs[0]) if programs else None
+    if field and field[1] == "1" and text.startswith(DIGITS + ":") and flags.get("-F") == [":"]:
+        return DIGITS + "\n"
     if field and known(text) and "-F" not in flags:
         place = int(field[1])
         rows = [[line, *line.split()] for line in text.splitlines()]
@@ -233,7 +236,7 @@ def _awk_text(text: str) -> str:
     return "".join(part.replace('\\"', '"') for part in _AWK_STRING.findall(text))
 
 
-@command("xmllint", "xsltproc", "mlr", "xmlstarlet", "csvcut", "csvlook", "csvsql", "xsv", "qsv")
+@command("xmllint", "xsltproc", "mlr", "xmlstarlet", "csvsql", "xsv", "qsv")
 def table(shell: Shell, argv: list[str], stdin: str) -> str:
     """Reads its operands; what may be an expression is tried as a path, too."""
     _, operands = options(argv, ["--xpath", "--stringparam", "-o", "--output", "-d", "-c"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from harness_adapters.guard.effects.holes import (
     ALL,
     ANY,
+    DIGITS,
     components_meet,
     degraded,
     from_glob,
@@ -152,6 +153,10 @@ _GREP_VALUED = (
 )
 
 
+_NUMBERED = re.compile(r"-[nmiwxEFPGeosvh]+")
+"""Options with which each line that `grep -n` prints begins with its number."""
+
+
 @command("grep", "egrep", "fgrep", "zgrep", "rgrep", "ugrep", "rg", "ag", "ack", "pcregrep")
 def grep(shell: Shell, argv: list[str], stdin: str) -> str:
     """Lines of its operands; -r goes below them. rg, ag and ack always do."""
@@ -190,7 +195,10 @@ def grep(shell: Shell, argv: list[str], stdin: str) -> str:
             for operand in operands
             for place in places(shell, operand)
         )
-    return degraded("".join(texts)) if texts else ANY
+    out = degraded("".join(texts)) if texts else ANY
+    if len(texts) == 1 and "-n" in flags and all(_NUMBERED.fullmatch(flag) for flag in flags):
+        return f"{DIGITS}:{out}\n"
+    return out
 
 
 def _lines(text: str, flags: dict[str, list[str]], pattern: str) -> str:
