@@ -32,6 +32,7 @@ MAX_REMEMBERED = 4 << 20
 _ON_PATHS = frozenset({Kind.READ, Kind.WRITE, Kind.DELETE, Kind.EXECUTE})
 _SEARCH_PATHS = frozenset({"PYTHONPATH", "NODE_PATH", "PERL5LIB", "RUBYLIB", "LD_LIBRARY_PATH"})
 _RUN_AT_START = frozenset({"BASH_ENV", "ENV", "PYTHONSTARTUP", "LD_PRELOAD", "LD_AUDIT"})
+_OTHERS_HOME = re.compile(r"~[a-z_][\w-]*")
 _PROC_ROOT = re.compile(r"/proc/[^/]+/root(?=/|$)")
 _OTHER_ROOT = re.compile(r"/proc/[\d*]+/root(?=/|$)")
 _PROC_CWD = re.compile(r"/proc/(?:self|thread-self|\$\$|\d+)/cwd(?=/|$)")
@@ -159,11 +160,15 @@ class World:
             return alternatives([self.path(each, cwd) for each in choices(text)])
         if text.startswith("~"):
             head, slash, rest = text.partition("/")
-            if head in ("~", "~+", "~agent", "~root"):
+            if head in ("~", "~+", "~agent"):
                 home = self.cwd if head == "~+" else self.home
                 text = home + slash + rest
-                if EITHER in text:
-                    return alternatives([self.path(each, cwd) for each in choices(text)])
+            elif _OTHERS_HOME.fullmatch(head):
+                # Root's home may be this one in a sandbox, any other lies who knows where.
+                places = ["/root", self.home] if head == "~root" else [ANY]
+                text = alternatives([place + slash + rest for place in places])
+            if EITHER in text:
+                return alternatives([self.path(each, cwd) for each in choices(text)])
         if text.startswith("file://"):
             text = text[7:]
         if not text.startswith("/"):

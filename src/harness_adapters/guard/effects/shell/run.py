@@ -289,6 +289,7 @@ class Shell(ShellState):
                 name, value = self._assignment(child)
                 kept.setdefault(name, self.world.env.get(name))
                 self.world.set_variable(name, value)
+                self.prompted(name, value)
             elif kind == "command_name":
                 text = self.words.text(child.children[0])
                 if EITHER in text:
@@ -341,7 +342,15 @@ class Shell(ShellState):
         """`NAME=value` on its own."""
         name, value = self._assignment(node)
         self.world.set_variable(name, value)
+        self.prompted(name, value)
         return ""
+
+    def prompted(self, name: str, value: str) -> None:
+        """Variables whose text the shell runs or expands by itself."""
+        if name == "PROMPT_COMMAND" and value:
+            self.run(value)
+        elif name in ("PS0", "PS1", "PS2", "PS4") and ("$(" in value or "`" in value):
+            self.text_of(value)
 
     def declaration(self, node: Node, stdin: str) -> str:
         """`export`, `declare`, `local`, `readonly`; alone they print all variables."""

@@ -149,7 +149,10 @@ class Words:
             value = self.values.variable(name)
             return str(len(value)) if known(value) else ANY
         value = self.values.variable(name)
-        if subscript and subscript not in ("[@]", "[*]", "[0]"):
+        if subscript == "[0]":
+            # A variable alone is its own first element.
+            value = alternatives([value, value.split(" ")[0]])
+        elif subscript and subscript not in ("[@]", "[*]"):
             value = (
                 alternatives(value.split(" "))
                 if name in self.values.keyed and known(value)

@@ -166,7 +166,7 @@ def read(shell: Shell, argv: list[str], stdin: str) -> str:
 
 
 @command(
-    *("date", "clear", "reset", "yes", "type", "which", "whereis", "hash", "help", "man", "uname"),
+    *("date", "clear", "reset", "type", "which", "whereis", "hash", "help", "man", "uname"),
     *("hostname", "whoami", "id", "groups", "tty", "stty", "tput", "nproc", "arch", "uptime"),
     *("free", "df", "lscpu", "lsb_release", "nvidia-smi", "ulimit", "umask", "times", "history"),
     *("jobs", "bg", "fg", "disown", "getopts", "let", "factor", "cal", "locale"),
@@ -189,6 +189,12 @@ def count(shell: Shell, argv: list[str], stdin: str) -> str:
     """Reads its operands, or its input, of which it prints one number or three."""
     out = reader(shell, argv, stdin)
     return DIGITS + "\n" if argv in (["-l"], ["-c"], ["-w"], ["-m"]) else out
+
+
+@command("yes")
+def yes(shell: Shell, argv: list[str], stdin: str) -> str:
+    """One line, over and over."""
+    return (" ".join(argv) or "y") + "\n"
 
 
 @command("mktemp")
