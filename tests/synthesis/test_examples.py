@@ -25,11 +25,11 @@ MANIFEST = [
 ]
 
 
-def test_sessions_of_the_three_agents_and_three_types_of_tasks_are_there() -> None:
+def test_sessions_of_the_three_agents_and_four_types_of_tasks_are_there() -> None:
     formats = {one.session.format for one in incoming([str(EXAMPLES / "sessions")])
                if isinstance(one, Incoming)}  # fmt: skip
     assert formats == {"pi", "opencode", "hermes"}
-    assert {row["type"] for row in MANIFEST} == {"repair", "build", "extend"}
+    assert {row["type"] for row in MANIFEST} == {"repair", "build", "extend", "qa"}
     assert {row["split"] for row in MANIFEST} == set(Split)
 
 
