@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness_adapters.config import load
+from harness_adapters.errors import LearnerError
 from harness_adapters.harness.install import install
 from harness_adapters.progress import Quiet
 from harness_adapters.records import Phase
@@ -38,7 +39,8 @@ async def test_every_session_on_the_example_data_set_is_scored(tiny: Path, tmp_p
         ],
     )
     run = open_run(tmp_path / "run", settings, resume=False)
-    await train_run(run, Quiet())
+    with pytest.raises(LearnerError, match="no group of rollouts disagreed"):
+        await train_run(run, Quiet())
     sessions = run.store.rollouts(turns=False)
     run.close()
     phases = {each.phase for each in sessions}
