@@ -9,7 +9,7 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 
-from harness_adapters.learner import tree
+from harness_adapters.learner import shared_forward, tree
 from harness_adapters.learner.forward import Loss, Terms, row_logprobs
 from harness_adapters.learner.plain_forward import PlainForward
 from harness_adapters.learner.rows import Row
@@ -107,6 +107,24 @@ def test_all_heads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("family", ["llama", "gemma3", "lfm3_like"])
 def test_activation_checkpointing_changes_nothing(family: str) -> None:
     assert_same(with_lora(tiny_model(family)), forked_rows(40), token_budget=25, checkpointing=True)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("segment", [1, 7, 25])
+def test_a_long_trunk_goes_in_segments(
+    family: str, segment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_forward, "WHOLE_TRUNK", 0)
+    assert_same(with_lora(tiny_model(family)), forked_rows(40), token_budget=segment)
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma3", "lfm3_like"])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_segments_reach_all_weights(
+    family: str, checkpointing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_forward, "WHOLE_TRUNK", 0)
+    assert_same(tiny_model(family), forked_rows(40), token_budget=9, checkpointing=checkpointing)
 
 
 def test_temperature() -> None:

@@ -126,6 +126,11 @@ class _TreeAttention(torch.autograd.Function):  # type: ignore[misc]  # torch is
         return grad_query, grad_key.to(dtype), grad_value.to(dtype), *trunk_grads, None, None
 
 
+def reached(window: int) -> int:
+    """How many of the tokens before it a window's next query sees."""
+    return window - 1
+
+
 def _left_out(tree: Tree, trunk: Tensor | None) -> int:
     """Tokens at the trunk's start whose states weren't kept: no window reaches them."""
     return 0 if trunk is None else tree.packed.trunk - trunk.shape[1]
@@ -173,8 +178,11 @@ def tree_attention(
     k, v = key[0].contiguous(), value[0].contiguous()
     layer = int(module.layer_idx)
     if tree.record is not None:
-        # A window's next query sees one position less of what is recorded here.
-        kept = count if sliding_window is None else min(count, sliding_window - 1)
+        kept = count
+        if sliding_window is not None and tree.windows is None:
+            kept = min(count, reached(sliding_window))
+        elif sliding_window is not None and tree.windows is not None:
+            tree.windows[layer] = sliding_window
         tree.record[layer] = (k[:, count - kept :], v[:, count - kept :])
     trunk_key, trunk_value = tree.trunk.get(layer, (None, None))
     if tree.flex:

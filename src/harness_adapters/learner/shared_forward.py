@@ -1,10 +1,10 @@
 """Exact prefix sharing: every distinct token of a step is forwarded once.
 
 The *trunk*, what all rows of the step start with (system prompt and tool schemas: usually most of
-the tokens), is computed once, with its graph. Branches are packed by trie into micro-batches that
+the tokens), is computed first (`trunk.py`). Branches are packed by trie into micro-batches that
 read the trunk's states (keys and values, inputs of short convolutions) as leaves; their gradients
 add up over the micro-batches, and one backward pass through the trunk follows. So nothing is
-approximated, and the graphs of the trunk and of one micro-batch are all that is in memory at a
+approximated, and besides the trunk's states only a few micro-batches' graphs are in memory at a
 time.
 """
 
@@ -23,17 +23,19 @@ from harness_adapters.learner.rows import Row
 from harness_adapters.learner.tree import States, Tree
 from harness_adapters.learner.trie import (
     Packed,
-    chain,
     distinct_tokens,
     micro_batches,
     pack,
     trunk_length,
 )
+from harness_adapters.learner.trunk import Recorded, SegmentedTrunk, Trunk, WholeTrunk
 
 Tensor: TypeAlias = torch.Tensor
 
 LAYERS = {"full_attention", "sliding_attention", "conv"}
 """Kinds of layers, as configurations name them, that follow a trie."""
+WHOLE_TRUNK = 4
+"""A trunk of up to so many micro-batches keeps its graph; a longer one is computed twice."""
 LONGEST_PROBE = 1024
 """A window up to this size is looked past when a model is asked whether sharing is exact."""
 
@@ -70,9 +72,12 @@ class SharedForward:
         if not rows:
             return TokenCounts()
         trunk = trunk_length(rows)
-        with torch.set_grad_enabled(grad):
-            states = self._trunk(rows[0].ids[:trunk]) if trunk else {}
-        leaves = {layer: _leaves(parts) for layer, parts in states.items()} if grad else states
+        stem: Trunk | None = None
+        if trunk:
+            whole = trunk <= WHOLE_TRUNK * self._budget
+            kind = WholeTrunk if whole else SegmentedTrunk
+            stem = kind(self._pass, rows[0].ids[:trunk], segment=self._budget, grad=grad)
+        leaves = stem.leaves if stem is not None else {}
         forwarded, batches, terms = trunk, 0, 0
         for batch in micro_batches(rows, trunk, self._budget):
             packed = pack([rows[i] for i in batch], trunk)
@@ -84,8 +89,8 @@ class SharedForward:
             forwarded += packed.nodes
             batches += 1
             terms += len(packed.target_M)
-        if grad and trunk:
-            _backward_through_trunk(states, leaves)
+        if grad and stem is not None:
+            stem.backward()
         return TokenCounts(
             merged=sum(len(row.ids) for row in rows),
             distinct=distinct_tokens(rows),
@@ -95,15 +100,16 @@ class SharedForward:
             micro_batches=batches,
         )
 
-    def _trunk(self, ids: list[int]) -> dict[int, States]:
-        """States of every layer, with graph."""
-        packed = chain(ids)
-        tree = Tree(packed, self._dtype, self._device, record={})
+    def _pass(self, packed: Packed, trunk: dict[int, States], *, windows: bool) -> Recorded:
+        """States of every layer below `trunk`, and the layers' windows if asked for."""
+        tree = Tree(
+            packed, self._dtype, self._device, trunk, record={}, windows={} if windows else None
+        )
         self._body(packed, tree)
         # A checkpointed layer runs again in the backward pass: what it then recorded would keep
         # all its activations alive.
         record, tree.record = tree.record, None
-        return record or {}
+        return record or {}, tree.windows or {}
 
     def _branches(
         self, packed: Packed, leaves: dict[int, States], places: Tensor, loss: Loss
@@ -138,21 +144,6 @@ class SharedForward:
 
     def _tensor(self, values: Any) -> Tensor:
         return torch.as_tensor(values, device=self._device)
-
-
-def _leaves(states: States) -> States:
-    return tuple(t.detach().contiguous().requires_grad_() for t in states)
-
-
-def _backward_through_trunk(states: dict[int, States], leaves: dict[int, States]) -> None:
-    outputs, grads = [], []
-    for layer, parts in states.items():
-        for output, leaf in zip(parts, leaves[layer], strict=True):
-            if output.requires_grad and leaf.grad is not None:
-                outputs.append(output)
-                grads.append(leaf.grad)
-    if outputs:
-        torch.autograd.backward(outputs, grads)
 
 
 def choose_forward(

@@ -55,6 +55,9 @@ class Tree:
     """By layer. Empty: there is no trunk."""
     record: dict[int, States] | None = None
     """Filled with each layer's states when it is not None."""
+    windows: dict[int, int] | None = None
+    """Filled with the windows of the layers that have one when it is not None; `record` then holds
+    all of their states, not only what a window still reaches."""
     masks: dict[tuple[int | None, int], Any] = field(
         default_factory=dict[tuple[int | None, int], Any]
     )

@@ -133,14 +133,14 @@ def pack(rows: Sequence[Row], trunk: int = 0) -> Packed:
     )
 
 
-def chain(ids: Sequence[int]) -> Packed:
-    """A single path without loss terms: the trunk itself."""
+def chain(ids: Sequence[int], trunk: int = 0) -> Packed:
+    """A single path without loss terms, below `trunk` tokens: a trunk itself, or a piece of it."""
     n = len(ids)
     none = np.zeros(0, np.int64)
     return Packed(
-        trunk=0,
+        trunk=trunk,
         ids_N=np.asarray(ids, np.int64),
-        positions_N=np.arange(n, dtype=np.int64),
+        positions_N=np.arange(trunk, trunk + n, dtype=np.int64),
         end_N=np.full(n, n, np.int64),
         parent_N=np.arange(-1, n - 1, dtype=np.int64),
         source_M=none,
