@@ -274,3 +274,21 @@ def test_a_number_of_a_line_is_no_code(number):
     }
     assert ("unresolved", "code") in effects('sed -n "$(grep x a)p" b')
     assert ("read", "/s/a") in effects(f'sed "{number}r /s/a" b')
+
+
+@pytest.mark.parametrize("command", ["docker compose ps", "docker compose logs web"])
+def test_a_look_at_containers_of_the_project_is_no_escape(command):
+    assert ("escape", "namespace") not in effects(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "docker compose exec web sh",
+        "docker compose up",
+        "docker compose -f x.yml ps",
+        "docker compose",
+    ],
+)
+def test_other_verbs_of_compose_lead_out(command):
+    assert ("escape", "namespace") in effects(command)

@@ -1,4 +1,7 @@
-"""JavaScript: `program.py` walks the language, `library.py` knows Node and nested tools."""
+"""JavaScript: `program.py` walks statements, `expressions.py` works out their values.
+
+`library.py` knows Node and nested tools.
+"""
 
 from __future__ import annotations
 

@@ -78,6 +78,10 @@ def halt(shell: Shell, argv: list[str], stdin: str) -> str:
     return ""
 
 
+_COMPOSE_LOOKS = ("ps", "ls", "images", "top", "port", "logs", "version")
+"""Verbs that show a project's containers and run nothing. `config` would print `.env`."""
+
+
 @command(
     *("nsenter", "unshare", "chroot", "pivot_root", "mount", "umount", "bwrap", "firejail"),
     *("docker", "podman", "nerdctl", "ctr", "crictl", "runc", "lxc", "lxc-attach", "vagrant"),
@@ -91,6 +95,7 @@ def escape(shell: Shell, argv: list[str], stdin: str) -> str:
         not argv
         or argv[-1] == "version"
         or argv[0] in ("--version", "-V", "--help", "version", "images", "ps", "info")
+        or (argv[0] == "compose" and argv[1:2] and argv[1] in _COMPOSE_LOOKS)
     ):
         return ANY
     shell.world.emit(Kind.ESCAPE, "namespace")
