@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from harness_adapters.config import GuardSettings, Settings
 from harness_adapters.errors import EngineError
 from harness_adapters.gateway.scripted import ScriptedEngine
 from harness_adapters.records import Phase, Rollout, SessionEnd
 from harness_adapters.rollout.demonstrations import Oracle, demonstration_plan, spread
 from harness_adapters.rollout.pool import GIVE_UP_AFTER, Pool
 from harness_adapters.rollout.session import SessionPlan, SessionRunner
+from harness_adapters.rollout.stack import make_runner
 from harness_adapters.store import Store
 from harness_adapters.tasks import Task, load_task, starter
 from harness_adapters.tasks.task import Split
@@ -65,8 +67,12 @@ async def test_doing_nothing_scores_nothing(
 
 
 async def test_tests_and_solution_are_not_in_the_agents_sandbox(
-    runner: SessionRunner, engine: ScriptedEngine, tmp_path: Path
+    runner: SessionRunner, engine: ScriptedEngine, settings: Settings, tmp_path: Path
 ) -> None:
+    """The guard would not let it look; here it may."""
+    unguarded = settings.model_copy(update={"guard": GuardSettings(policy="off")})
+    audit = tmp_path / "unguarded.jsonl"
+    runner = make_runner(engine, runner.gateway.chat, runner.harness, unguarded, audit)
     (task,) = write_tasks(tmp_path, "write_text")
     look = "ls /tests /solution /logs; find / -name 'expected.json' -o -name solve.sh 2>/dev/null"
     call = runner.gateway.chat.write_call("bash", f'{{"command": "{look}"}}')
