@@ -179,10 +179,11 @@ def tree_attention(
     layer = int(module.layer_idx)
     if tree.record is not None:
         kept = count
-        if sliding_window is not None and tree.windows is None:
-            kept = min(count, reached(sliding_window))
-        elif sliding_window is not None and tree.windows is not None:
-            tree.windows[layer] = sliding_window
+        if sliding_window is not None:
+            if tree.windows is None:
+                kept = min(count, reached(sliding_window))
+            else:
+                tree.windows[layer] = sliding_window
         tree.record[layer] = (k[:, count - kept :], v[:, count - kept :])
     trunk_key, trunk_value = tree.trunk.get(layer, (None, None))
     if tree.flex:

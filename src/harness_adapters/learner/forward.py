@@ -41,7 +41,10 @@ class TokenCounts:
     distinct: int = 0
     """Nodes of the trie over all rows."""
     forwarded: int = 0
-    """Tokens that went through the model: what sharing leaves, micro-batch borders included."""
+    """Tokens that went through the model: what sharing leaves, micro-batch borders included.
+
+    What the backward pass computes again (checkpoints, a long trunk) isn't counted.
+    """
     trained: int = 0
     """Loss terms."""
     trunk: int = 0
